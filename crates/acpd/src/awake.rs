@@ -7,24 +7,21 @@
 //!                                 └─ it ends by itself: logged once, retried with the next turn
 //! ```
 
+use std::future::pending;
 use std::io;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use acpd_sys::machine::AWAKE;
 
-use crate::helper_process::{End, Helper, Helpers};
+use crate::helper_process::{End, Helpers};
 use crate::host::Reaper;
-
-/// No turn takes longer.
-const FOR_EVER: Duration = Duration::from_hours(24 * 365);
 
 #[derive(Debug)]
 pub(crate) struct Awake {
     reaper: Reaper,
-    /// Dropping it lets the machine sleep.
+    /// Stopping it lets the machine sleep.
     held: Option<Helpers>,
     warned: Arc<AtomicBool>,
 }
@@ -36,12 +33,17 @@ impl Awake {
 
     /// Call it on the runtime.
     pub(crate) fn set(&mut self, works: bool) {
-        if !works {
-            self.held = None;
-        } else if self.held.is_none() {
-            let held = Helpers::new(self.reaper.clone());
-            tokio::spawn(hold(held.helper(), Arc::clone(&self.warned)));
-            self.held = Some(held);
+        match &self.held {
+            Some(held) if !works => {
+                held.stop();
+                self.held = None;
+            }
+            None if works => {
+                let held = Helpers::new(self.reaper.clone());
+                tokio::spawn(hold(held.clone(), Arc::clone(&self.warned)));
+                self.held = Some(held);
+            }
+            _ => {}
         }
     }
 
@@ -52,7 +54,7 @@ impl Awake {
     }
 }
 
-async fn hold(helper: Helper, warned: Arc<AtomicBool>) {
+async fn hold(helpers: Helpers, warned: Arc<AtomicBool>) {
     let program = AWAKE.join(" ");
     let prepare = |_| {
         let Some((program, args)) = AWAKE.split_first() else {
@@ -65,10 +67,10 @@ async fn hold(helper: Helper, warned: Arc<AtomicBool>) {
     };
     // The helper ends when this end of its input is closed.
     let keep_open = |input, _| async {
-        helper.is_stopped().await;
+        helpers.is_stopped().await;
         drop(input);
     };
-    let why = match helper.run(prepare, keep_open, FOR_EVER).await {
+    let why = match helpers.run(prepare, keep_open, pending::<()>()).await {
         Ok(End::Exit(exit)) => format!("`{program}` ended with {exit}"),
         Ok(End::Late | End::Stopped | End::Unknown) => return,
         Err(error) => format!("cannot start `{program}`: {error}"),

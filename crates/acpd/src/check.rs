@@ -24,7 +24,7 @@ use acpd_sys::process::ExitKind;
 
 use crate::config::{self, Config};
 use crate::failure::Failure;
-use crate::helper_process::{End, Helper, read};
+use crate::helper_process::{End, Helpers, read};
 use crate::installed_agents::find_default;
 
 /// Longest time for a program to report whether it can start.
@@ -101,7 +101,7 @@ pub struct Tried {
 /// Checks whether the next daemon can start from this program.
 pub(crate) async fn try_program(
     exe: &Path,
-    helper: &Helper,
+    helpers: &Helpers,
     limit: Duration,
 ) -> Result<(), Failure> {
     let path = exe.display();
@@ -112,7 +112,8 @@ pub(crate) async fn try_program(
         Ok(command)
     };
     let mut said = Vec::new();
-    let end = helper.run(prepare, |_, output| read(output, OUTPUT, &mut said), limit).await;
+    let late = tokio::time::sleep(limit);
+    let end = helpers.run(prepare, |_, output| read(output, OUTPUT, &mut said), late).await;
     let end = end.map_err(|error| failed(format!("cannot start `{path}`: {error}")))?;
     let said = String::from_utf8_lossy(&said);
     match end {
@@ -141,7 +142,6 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::helper_process::Helpers;
     use crate::host::Reaper;
 
     /// Returns the result of a trial with this shell script as the program. All trials of a process have one reaper:
@@ -154,7 +154,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
             let helpers = Helpers::new(reaper.clone());
-            let tried = try_program(&exe, &helpers.helper(), limit).await;
+            let tried = try_program(&exe, &helpers, limit).await;
             tried.map_err(|failure| failure.to_string())
         })
     }

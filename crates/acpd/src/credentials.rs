@@ -23,7 +23,7 @@ use tokio::task::spawn_blocking;
 
 use crate::config::{CredentialSource, Profile};
 use crate::failure::Failure;
-use crate::helper_process::{Helper, Helpers, at_home, read};
+use crate::helper_process::{Helpers, at_home, read};
 use crate::locked;
 use crate::login_shell::LoginShell;
 use crate::mcp::{read_secret, read_variable};
@@ -56,8 +56,8 @@ impl Credentials {
     /// Asks the shell at once. Call it on the runtime.
     pub fn new(helpers: Helpers, login_shell: Option<LoginShell>) -> Credentials {
         if let Some(shell) = login_shell.clone() {
-            let helper = helpers.helper();
-            tokio::spawn(async move { shell.ask(&helper).await });
+            let helpers = helpers.clone();
+            tokio::spawn(async move { shell.ask(&helpers).await });
         }
         Credentials { helpers, login_shell, limit: LIMIT, known: Arc::default() }
     }
@@ -75,11 +75,11 @@ impl Credentials {
     /// Looks up the credentials of an agent.
     pub fn look_up(&self, host: HostId, profile: &Profile) -> impl Future<Output = Ready> + use<> {
         let (agent, wanted) = (profile.name.clone(), profile.credentials.clone());
-        let (shell, helper, limit) = (self.login_shell.clone(), self.helpers.helper(), self.limit);
+        let (shell, helpers, limit) = (self.login_shell.clone(), self.helpers.clone(), self.limit);
         let known = Arc::clone(&self.known);
         async move {
             if let Some(shell) = shell {
-                shell.ask(&helper).await;
+                shell.ask(&helpers).await;
             }
             let (mut found, mut stale) = (Vec::new(), None::<Duration>);
             for (name, credential) in wanted {
@@ -89,7 +89,7 @@ impl Credentials {
                     Some((text, until)) if since_boot() < until => (text, Some(until)),
                     _ => {
                         let until = credential.ttl.map(|ttl| since_boot() + ttl);
-                        let text = match value(&credential.source, &helper, limit).await {
+                        let text = match value(&credential.source, &helpers, limit).await {
                             Ok(text) => text,
                             Err(why) => {
                                 let found = Err(refused(&name, &why));
@@ -122,11 +122,11 @@ fn refused(name: &str, why: &str) -> SpawnError {
 /// Returns the value, or an error that quotes nothing of it.
 async fn value(
     source: &CredentialSource,
-    helper: &Helper,
+    helpers: &Helpers,
     limit: Duration,
 ) -> Result<String, String> {
     let text = match source.clone() {
-        CredentialSource::Command(words) => output(words, helper, limit).await?,
+        CredentialSource::Command(words) => output(words, helpers, limit).await?,
         CredentialSource::Env(name) => read_variable(&name)?,
         // Off the runtime: the file may be on a disk that does not answer.
         CredentialSource::File(path) => off_runtime(move || read_secret(&path)).await?,
@@ -150,7 +150,7 @@ async fn off_runtime<T: Send + 'static>(
 
 /// Returns the output of a command, without the end of its last line. Its stderr is not read,
 /// because it may contain secrets.
-async fn output(words: Vec<String>, helper: &Helper, limit: Duration) -> Result<String, String> {
+async fn output(words: Vec<String>, helpers: &Helpers, limit: Duration) -> Result<String, String> {
     let program = words.first().cloned().unwrap_or_default();
     let prepare = move |output| {
         let mut command = Command::new(&words[0]);
@@ -159,7 +159,8 @@ async fn output(words: Vec<String>, helper: &Helper, limit: Duration) -> Result<
         Ok(command)
     };
     let mut said = Vec::new();
-    let end = helper.run(prepare, |_, output| read(output, LONGEST + 1, &mut said), limit).await;
+    let late = tokio::time::sleep(limit);
+    let end = helpers.run(prepare, |_, output| read(output, LONGEST + 1, &mut said), late).await;
     let end = end.map_err(|error| format!("cannot start `{program}`: {error}"))?;
     if let Some(problem) = end.problem(&program, limit) {
         return Err(problem);

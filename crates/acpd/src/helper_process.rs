@@ -3,7 +3,7 @@
 //! daemon.
 
 use std::io::{self, PipeReader, PipeWriter};
-use std::process::{Child, ChildStdin, Command};
+use std::process::{ChildStdin, Command};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,10 +41,11 @@ impl End {
     }
 }
 
-/// Commands that end together: with the daemon, or when the last clone is dropped.
+/// Commands that end together, with the daemon at the latest. Clones are the same group.
 #[derive(Debug, Clone)]
 pub struct Helpers {
     reaper: Reaper,
+    /// Each running command has a receiver.
     stop: Arc<watch::Sender<bool>>,
 }
 
@@ -53,50 +54,35 @@ impl Helpers {
         Helpers { reaper, stop: Arc::new(watch::Sender::new(false)) }
     }
 
-    /// Returns the right to run commands, for one task. It counts as a running command.
-    pub fn helper(&self) -> Helper {
-        Helper { reaper: self.reaper.clone(), stop: self.stop.subscribe() }
-    }
-
-    /// Waits until no task has the right to run commands.
-    pub async fn is_unused(&self) {
-        self.stop.closed().await;
-    }
-
-    pub async fn end(&self) {
+    /// Ends all commands, and starts no others.
+    pub fn stop(&self) {
         self.stop.send_replace(true);
-        if tokio::time::timeout(ENDING, self.is_unused()).await.is_err() {
-            tracing::error!("some commands of the daemon did not end");
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-pub struct Helper {
-    reaper: Reaper,
-    stop: watch::Receiver<bool>,
-}
-
-impl Helper {
-    /// Returns a group of commands that can be ended before the others.
-    pub fn apart(&self) -> Helpers {
-        Helpers::new(self.reaper.clone())
     }
 
     pub async fn is_stopped(&self) {
-        // A lost sender is a stop, too.
-        self.stop.clone().wait_for(|stop| *stop).await.ok();
+        self.stop.subscribe().wait_for(|stop| *stop).await.ok();
     }
 
-    /// Runs a command of the user to its end. `prepare` gets a pipe for the output of the command.
-    /// `talk` gets the other end of it, and the input of the command if that is a pipe. Fails if
-    /// the command cannot be started.
+    pub async fn end(&self) {
+        self.stop();
+        if tokio::time::timeout(ENDING, self.stop.closed()).await.is_err() {
+            tracing::error!("some commands of the daemon did not end");
+        }
+    }
+
+    /// Runs a command of the user to its end, or until `limit`. `prepare` gets a pipe for the output
+    /// of the command. `talk` gets the other end of it, and the input of the command if that is a
+    /// pipe. Fails if the command cannot be started.
     pub async fn run<T: Future>(
         &self,
         prepare: impl FnOnce(PipeWriter) -> io::Result<Command> + Send + 'static,
         talk: impl FnOnce(Option<ChildStdin>, PipeReader) -> T,
-        limit: Duration,
+        limit: impl Future,
     ) -> io::Result<End> {
+        let mut stop = self.stop.subscribe();
+        if *stop.borrow() {
+            return Ok(End::Stopped);
+        }
         let reaper = self.reaper.clone();
         let start = move || {
             let (output, written) = io::pipe()?;
@@ -107,16 +93,10 @@ impl Helper {
         // Off the runtime: a program or a directory may be on a disk that does not answer.
         let (mut child, output) =
             spawn_blocking(start).await.map_err(io::Error::other).flatten()?;
-        let talk = talk(child.stdin.take(), output);
-        Ok(self.run_to_end(child, talk, limit).await)
-    }
-
-    /// Waits for the end of a command while `talk` runs, then ends the rest of its group.
-    async fn run_to_end(&self, child: Child, talk: impl Future, limit: Duration) -> End {
         let pid = child.id();
         let exited = spawn_blocking(move || wait_leader(pid));
-        let late = tokio::time::sleep(limit);
-        tokio::pin!(talk, late, exited);
+        let talk = talk(child.stdin.take(), output);
+        tokio::pin!(talk, limit, exited);
         let mut talking = true;
         let end = loop {
             tokio::select! {
@@ -124,8 +104,8 @@ impl Helper {
                     Ok(Ok(exit)) => End::Exit(exit),
                     _ => End::Unknown,
                 },
-                () = &mut late => break End::Late,
-                () = self.is_stopped() => break End::Stopped,
+                _ = &mut limit => break End::Late,
+                _ = stop.wait_for(|stop| *stop) => break End::Stopped,
                 _ = &mut talk, if talking => talking = false,
             }
         };
@@ -139,7 +119,7 @@ impl Helper {
         if talking {
             tokio::time::timeout(REST, talk).await.ok();
         }
-        end
+        Ok(end)
     }
 }
 

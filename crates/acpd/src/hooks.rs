@@ -26,7 +26,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy, sink};
 use tokio::sync::Semaphore;
 
 use crate::config;
-use crate::helper_process::{End, Helper, Helpers};
+use crate::helper_process::{End, Helpers};
 use crate::log::quote;
 
 const NOTIFY: &str = "notify";
@@ -80,10 +80,10 @@ impl Hooks {
             let hook = hook.name;
             return tracing::warn!(hook, "{AT_ONCE} hooks run already; this one is left out");
         };
-        let (helper, limit) = (self.helpers.helper(), self.limit);
+        let (helpers, limit) = (self.helpers.clone(), self.limit);
         tokio::spawn(async move {
             let _place = place;
-            hook.run(about, helper, limit).await;
+            hook.run(about, &helpers, limit).await;
         });
     }
 
@@ -97,7 +97,7 @@ impl Hooks {
 }
 
 impl Hook {
-    async fn run(self: Arc<Hook>, about: Bytes, helper: Helper, limit: Duration) {
+    async fn run(self: Arc<Hook>, about: Bytes, helpers: &Helpers, limit: Duration) {
         let name = self.name;
         let hook = Arc::clone(&self);
         let cwd = acp_wire::str_at(&about, &["cwd"]).map(|cwd| PathBuf::from(&*cwd));
@@ -107,10 +107,10 @@ impl Hook {
             Ok(command)
         };
         let mut said = Vec::new();
-        let end = helper.run(
+        let end = helpers.run(
             prepare,
             |stdin, output| async { tokio::join!(tell(stdin, &about), listen(output, &mut said)) },
-            limit,
+            tokio::time::sleep(limit),
         );
         let end = match end.await {
             Ok(end) => end,

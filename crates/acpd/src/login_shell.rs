@@ -31,11 +31,12 @@ use std::time::{Duration, Instant};
 use acpd_api::escape::shell_word;
 use acpd_sys::process::{os_string, running_program};
 use acpd_sys::programs;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, SetOnce};
+use tokio::time::sleep;
 
 use crate::config::UseLoginShell;
 use crate::environment::{Answer, Variables, answered, first_answer, will_ask};
-use crate::helper_process::{End, Helper, at_home, read};
+use crate::helper_process::{End, Helpers, at_home, read};
 
 /// Longest time for all ways together. Few shells need more per terminal.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -95,12 +96,12 @@ impl LoginShell {
     }
 
     /// Asks the shell again, unless it was just asked.
-    pub async fn ask(&self, helper: &Helper) {
+    pub async fn ask(&self, helpers: &Helpers) {
         let mut asked = self.asked.lock().await;
         if asked.is_some_and(|at| at.elapsed() < FRESH) {
             return;
         }
-        let answer = self.answer(helper).await;
+        let answer = self.answer(helpers).await;
         *asked = Some(Instant::now());
         // Logged once, not at each start of an agent.
         if let Some(problem) = answered(answer) {
@@ -108,7 +109,7 @@ impl LoginShell {
         }
     }
 
-    async fn answer(&self, helper: &Helper) -> Answer {
+    async fn answer(&self, helpers: &Helpers) -> Answer {
         // An upgrade may have removed the program. Its output is the same in all releases.
         let exe = if self.exe.is_file() { self.exe.clone() } else { running_program(&self.exe) };
         let (whole, parts) = match ways(&self.shell, &exe) {
@@ -116,36 +117,31 @@ impl LoginShell {
             Err(why) => return Answer::None(why),
         };
         let end = Instant::now() + self.limit;
-        let mut whole = pin!(self.run(whole, end, helper));
+        let mut whole = pin!(self.run(whole, sleep(self.limit), helpers));
         let early = tokio::time::timeout(self.limit / 2, &mut whole).await.ok();
         if let Some(Ok(variables)) = early {
             return Answer::Whole(variables);
         }
-        let apart = helper.apart();
-        let parts_helper = apart.helper();
-        let parts = async move {
+        let is_whole = SetOnce::new();
+        let parts = async {
             for (left, words) in (1..=PARTS).rev().zip(parts) {
-                let now = Instant::now();
-                let until = now + end.saturating_duration_since(now) / left;
-                if let Ok(variables) = self.run(words, until, &parts_helper).await {
+                let time = end.saturating_duration_since(Instant::now()) / left;
+                // A part is not needed once the whole is there.
+                let late = tokio::time::timeout(time, is_whole.wait());
+                if let Ok(variables) = self.run(words, late, helpers).await {
                     return Some(variables);
                 }
             }
             None
         };
-        // The other ways continue until the whole is there, or the daemon ends.
-        let whole = async move {
+        let whole = async {
             let whole = match early {
                 Some(failed) => failed,
                 None => whole.await,
             };
-            if whole.is_err() {
-                tokio::select! {
-                    () = apart.is_unused() => {}
-                    () = helper.is_stopped() => {}
-                }
+            if whole.is_ok() {
+                is_whole.set(()).ok();
             }
-            drop(apart);
             whole
         };
         match tokio::join!(whole, parts) {
@@ -159,8 +155,8 @@ impl LoginShell {
     async fn run(
         &self,
         words: Vec<String>,
-        until: Instant,
-        helper: &Helper,
+        late: impl Future,
+        helpers: &Helpers,
     ) -> Result<Variables, String> {
         let shell = self.shell.clone();
         let prepare = move |answer| {
@@ -174,9 +170,8 @@ impl LoginShell {
             Ok(command)
         };
         let mut said = Vec::new();
-        let limit = until.saturating_duration_since(Instant::now());
         let shell = self.shell.display().to_string();
-        let end = helper.run(prepare, |_, answer| read(answer, LONGEST, &mut said), limit).await;
+        let end = helpers.run(prepare, |_, answer| read(answer, LONGEST, &mut said), late).await;
         let end = end.map_err(|error| format!("cannot start `{shell}`: {error}"))?;
         if let Some(variables) = parse(&said) {
             return Ok(variables);
@@ -185,7 +180,7 @@ impl LoginShell {
             End::Late => {
                 format!("its files let `{shell}` take more than {} s", self.limit.as_secs())
             }
-            end => end.problem(&shell, limit).unwrap_or_else(|| {
+            end => end.problem(&shell, self.limit).unwrap_or_else(|| {
                 format!("`{shell}` did not come to its command: a file of it ends or replaces it")
             }),
         })
@@ -249,7 +244,6 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::helper_process::Helpers;
     use crate::host::Reaper;
 
     fn helpers() -> Helpers {
@@ -292,15 +286,14 @@ mod tests {
                     [ \"$2\" = -i ] && shift\neval \"$3\"";
         let shell = asked(dir.path(), hang, Duration::from_secs(4));
         let helpers = helpers();
-        let helper = helpers.helper();
         std::fs::write(dir.path().join("hang"), "").unwrap();
-        let Answer::Part(found, why) = shell.answer(&helper).await else { panic!("a part") };
+        let Answer::Part(found, why) = shell.answer(&helpers).await else { panic!("a part") };
         assert!(is_it(&found) && why.contains("take more than 4 s"), "{why}");
         std::fs::remove_file(dir.path().join("hang")).unwrap();
-        let answer = shell.answer(&helper).await;
+        let answer = shell.answer(&helpers).await;
         assert!(matches!(&answer, Answer::Whole(found) if is_it(found)), "{answer:?}");
         std::fs::write(&shell.exe, "#!/bin/sh\nexit 3\n").unwrap();
-        let Answer::None(why) = shell.answer(&helper).await else { panic!("no answer") };
+        let Answer::None(why) = shell.answer(&helpers).await else { panic!("no answer") };
         assert!(why.contains("ended with exit code 3"), "{why}");
     }
 
@@ -313,9 +306,8 @@ mod tests {
                     until [ -e \"$begun\" ]; do sleep 0.02; done\neval \"$4\"";
         let shell = asked(dir.path(), slow, Duration::from_secs(4));
         let helpers = helpers();
-        let helper = helpers.helper();
         let start = Instant::now();
-        let answer = shell.answer(&helper).await;
+        let answer = shell.answer(&helpers).await;
         assert!(matches!(&answer, Answer::Whole(found) if is_it(found)), "{answer:?}");
         // The ways that were tried at the same time are not waited for.
         assert!(start.elapsed() < shell.limit, "{:?}", start.elapsed());
@@ -323,7 +315,7 @@ mod tests {
         let limit = Duration::from_secs(2);
         let shell = asked(dir.path(), "exec sleep 1000", limit);
         let start = Instant::now();
-        let Answer::None(why) = shell.answer(&helper).await else { panic!("no answer") };
+        let Answer::None(why) = shell.answer(&helpers).await else { panic!("no answer") };
         assert!(why.contains("take more than"), "{why}");
         assert!(start.elapsed() < 2 * limit, "{:?}", start.elapsed());
     }

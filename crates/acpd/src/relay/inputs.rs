@@ -133,9 +133,9 @@ impl Relay {
 
     /// Begins the check of the program for a restart.
     pub(super) fn try_program(&mut self, asker: Option<(ClientId, Id)>, brought: Environment) {
-        let (exe, helper) = (self.agents.exe.clone(), self.helpers.helper());
+        let (exe, helpers) = (self.agents.exe.clone(), self.helpers.clone());
         self.tasks.spawn(async move {
-            let result = check::try_program(&exe, &helper, check::LIMIT).await;
+            let result = check::try_program(&exe, &helpers, check::LIMIT).await;
             TaskResult::Tried(Tried { asker, brought, result })
         });
     }
