@@ -1,8 +1,8 @@
-use std::{fmt, io};
+use std::error::Error;
+use std::fmt;
 
 use acpd_client::{ConnectError, PathError, chain};
 use acpd_sys::files::DirError;
-use acpd_sys::lock::LockError;
 use serde::Serialize;
 
 /// An error of this server, with the way out. The words may quote files and the system: escape them
@@ -27,7 +27,7 @@ impl Failure {
     }
 
     /// Makes an error that begins with its subject.
-    pub(crate) fn about(what: impl fmt::Display, error: &dyn std::error::Error) -> Failure {
+    pub(crate) fn about(what: impl fmt::Display, error: &dyn Error) -> Failure {
         Failure::new(format!("{what}: {error}"))
     }
 
@@ -42,40 +42,16 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
-
-impl From<DirError> for Failure {
-    fn from(error: DirError) -> Failure {
-        Failure { error: chain(&error), hint: error.hint() }
-    }
-}
-
-impl From<LockError> for Failure {
-    fn from(error: LockError) -> Failure {
-        Failure::new(chain(&error))
-    }
-}
-
-impl From<ConnectError> for Failure {
-    fn from(error: ConnectError) -> Failure {
-        Failure { error: chain(&error), hint: error.hint() }
-    }
-}
-
-impl From<PathError> for Failure {
-    fn from(error: PathError) -> Failure {
-        Failure { error: chain(&error), hint: error.hint() }
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        Failure::new(error)
-    }
-}
-
-impl From<getrandom::Error> for Failure {
-    fn from(error: getrandom::Error) -> Failure {
-        Failure::about("the system gives no random bits", &error)
+/// Takes the hint that an error has. For this a failure is no such error itself.
+impl<E: Error + 'static> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        let any: &(dyn Error + 'static) = &error;
+        if any.is::<getrandom::Error>() {
+            return Failure::about("the system gives no random bits", any);
+        }
+        let hint = any.downcast_ref().and_then(DirError::hint);
+        let hint = hint.or_else(|| any.downcast_ref().and_then(ConnectError::hint));
+        let hint = hint.or_else(|| any.downcast_ref().and_then(PathError::hint));
+        Failure { error: chain(any), hint }
     }
 }

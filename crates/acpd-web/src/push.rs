@@ -117,9 +117,9 @@ async fn follow(
     changes: &mut tokio::sync::watch::Receiver<()>,
 ) -> Result<(), Failure> {
     let stream = server.off(Server::daemon).await?;
-    let (reader, mut writer) = halves(stream).map_err(Failure::new)?;
+    let (reader, mut writer) = halves(stream)?;
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": method::WATCH}).to_string() + "\n";
-    writer.write_all(request.as_bytes()).await.map_err(Failure::new)?;
+    writer.write_all(request.as_bytes()).await?;
     let mut lines = Lines::new(reader);
     loop {
         let line = tokio::select! {
@@ -130,12 +130,12 @@ async fn follow(
             }
         };
         let Some(line) = line else { return Ok(()) };
-        let mut message: Value = serde_json::from_slice(&line).map_err(Failure::new)?;
+        let mut message: Value = serde_json::from_slice(&line)?;
         let news = match message["method"].as_str() {
-            None => needs
-                .snapshot(serde_json::from_value(message["result"].take()).map_err(Failure::new)?),
-            Some(method::CHANGED) => needs
-                .changed(serde_json::from_value(message["params"].take()).map_err(Failure::new)?),
+            None => needs.snapshot(serde_json::from_value(message["result"].take())?),
+            Some(method::CHANGED) => {
+                needs.changed(serde_json::from_value(message["params"].take())?)
+            }
             Some(_) => continue,
         };
         for news in news {

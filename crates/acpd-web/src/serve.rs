@@ -93,9 +93,7 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
     // A user who opens the page wants the daemon. The first socket reports a failure to start it,
     // too.
     let first = daemon.clone();
-    tokio::task::spawn_blocking(move || acpd_client::open_socket(&first))
-        .await
-        .map_err(Failure::new)??;
+    tokio::task::spawn_blocking(move || acpd_client::open_socket(&first)).await??;
     let address = names.address()?.to_string();
     lock.add_line(&address).map_err(|error| Failure::about("cannot write the lock", &error))?;
     let prefix = if names.is_secure() { "__Host-" } else { "" };

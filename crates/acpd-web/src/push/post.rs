@@ -70,9 +70,8 @@ pub(super) async fn post(
         .header(CONTENT_ENCODING, "aes128gcm")
         .header("ttl", KEPT)
         .header("urgency", urgency)
-        .body(Body::from(sealed))
-        .map_err(Failure::new)?;
-    let status = timeout(PATIENCE, send(&service, tls, request)).await.map_err(Failure::new)??;
+        .body(Body::from(sealed))?;
+    let status = timeout(PATIENCE, send(&service, tls, request)).await??;
     Ok(match status {
         StatusCode::NOT_FOUND | StatusCode::GONE => Outcome::Gone,
         StatusCode::TOO_MANY_REQUESTS => Outcome::Later,
@@ -87,14 +86,13 @@ async fn send(
     request: Request<Body>,
 ) -> Result<StatusCode, Failure> {
     let (host, port) = (service.host().unwrap_or_default(), service.port_u16().unwrap_or(443));
-    let name = ServerName::try_from(host.to_owned()).map_err(Failure::new)?;
-    let stream = TcpStream::connect((host, port)).await.map_err(Failure::new)?;
-    let stream = tls.connect(name, stream).await.map_err(Failure::new)?;
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(Failure::new)?;
+    let name = ServerName::try_from(host.to_owned())?;
+    let stream = TcpStream::connect((host, port)).await?;
+    let stream = tls.connect(name, stream).await?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // The task ends with the answer.
     tokio::spawn(connection);
-    Ok(sender.send_request(request).await.map_err(Failure::new)?.status())
+    Ok(sender.send_request(request).await?.status())
 }
 
 fn trusted() -> Result<TlsConnector, Failure> {
@@ -102,8 +100,7 @@ fn trusted() -> Result<TlsConnector, Failure> {
     // Unreadable roots are not trusted.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(Failure::new)?
+        .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(Arc::new(config).into())
