@@ -17,13 +17,14 @@ use std::time::Duration;
 
 use acp_wire::acp::InitializeResult;
 use acpd_api::{escape, json};
+use acpd_shim::launch::Program;
 use acpd_sys::paths::Paths;
 use acpd_sys::signals;
 use serde_json::{Value, json};
 
 use crate::config::{self, Config, Installed, Profile};
 use crate::settings::services;
-use probe::{Launch, Trouble};
+use probe::Trouble;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -31,7 +32,7 @@ struct Found<'a> {
     profile: &'a Profile,
     /// A `command` that does not depend on the `PATH` of the daemon.
     command: toml::Value,
-    launch: Launch,
+    launch: Program,
 }
 
 /// Asks the agents, and prints profiles as TOML, or all results as JSON.
@@ -48,7 +49,7 @@ pub fn run(json: bool) -> io::Result<()> {
     let mut probed = Vec::new();
     for found in config.agents.values().filter_map(find) {
         say(format_args!("asking {} ({})", found.profile.name, found.launch.program.display()));
-        let result = match probe::ask(&found.launch, LIMIT, &stop) {
+        let result = match probe::ask(&found.launch, services(found.profile), LIMIT, &stop) {
             Err(Trouble::Stopped) => return Err(io::ErrorKind::Interrupted.into()),
             Err(Trouble::Agent(why)) => {
                 say(format_args!("  {why}"));
@@ -110,7 +111,8 @@ fn find(profile: &Profile) -> Option<Found<'_>> {
         }
         _ => profile.command.clone().into(),
     };
-    let launch = Launch { program, args, env, cwd: profile.start_dir(), offers: services(profile) };
+    let args = args.into_iter().map(OsString::from).collect();
+    let launch = Program { program, args, env, cwd: profile.start_dir() };
     Some(Found { profile, command, launch })
 }
 
@@ -133,11 +135,12 @@ fn abilities(result: &InitializeResult) -> Vec<&'static str> {
 }
 
 fn as_json(found: &Found<'_>, result: &Result<InitializeResult, String>) -> Value {
+    let args = found.launch.args.iter().map(|arg| arg.to_string_lossy());
     let mut value = json!({
         "agent": found.profile.name,
         "title": found.profile.title,
         "program": found.launch.program,
-        "args": found.launch.args,
+        "args": args.collect::<Vec<_>>(),
         "tried": found.profile.tried,
     });
     match result {

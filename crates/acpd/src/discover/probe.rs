@@ -1,9 +1,7 @@
 //! Starts one agent, sends it `initialize` only, and ends it with all its processes.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::PathBuf;
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -12,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use acp_wire::acp::{Implementation, InitializeResult, Services, initialize_params};
 use acp_wire::{ErrorObject, Id, build};
+use acpd_shim::launch::Program;
 use acpd_sys::ladder::{Ladder, Patience, Pauses, Step};
 use acpd_sys::process::{ProcessId, detach_child, reap, reap_orphans, start, try_wait_leader};
 use acpd_sys::tree::Tree;
@@ -25,14 +24,6 @@ const STEP: Duration = Duration::from_secs(1);
 const ENDED: &str = "it ended before it answered `initialize`";
 /// Longest quote of an agent's last line on stderr, in characters.
 const WORDS: usize = 200;
-
-pub(super) struct Launch {
-    pub(super) program: PathBuf,
-    pub(super) args: Vec<String>,
-    pub(super) env: Vec<(OsString, OsString)>,
-    pub(super) cwd: PathBuf,
-    pub(super) offers: Services,
-}
 
 pub(super) enum Trouble {
     /// By Ctrl-C.
@@ -51,7 +42,8 @@ struct Line {
 }
 
 pub(super) fn ask(
-    launch: &Launch,
+    launch: &Program,
+    offers: Services,
     limit: Duration,
     stop: &AtomicBool,
 ) -> Result<InitializeResult, Trouble> {
@@ -76,7 +68,7 @@ pub(super) fn ask(
     let stdout = child.stdout.take();
     let words = child.stderr.take().map(last_words);
     // An agent that does not read has ended, or will not answer.
-    stdin.as_mut().map(|stdin| stdin.write_all(&question(launch.offers))).transpose().ok();
+    stdin.as_mut().map(|stdin| stdin.write_all(&question(offers))).transpose().ok();
     let answer = match stdout {
         Some(stdout) => wait(stdout, leader.pid, limit, stop),
         None => Err(Trouble::Agent("it has no output".to_owned())),

@@ -343,12 +343,19 @@ impl Supervisor {
         self.force_at = self.force_at.map(|_| Instant::now() + PATIENCE);
     }
 
-    /// Kills the shim, if it is shown to be the recorded one.
+    /// Kills the shim, which does not obey, if it is shown to be the recorded one. The rest of its
+    /// agent is ended after that.
     pub(super) async fn force(&mut self) {
         // Not repeated at once, even if this fails.
         self.be_patient();
         match self.shim_dir.verify() {
-            Identity::Alive(record) => self.kill_shim(&record).await,
+            Identity::Alive(Record { shim, .. }) => {
+                tracing::warn!(host = self.host.0, pid = shim.pid, "killing the shim of an agent");
+                let marker = self.shim_dir.marker().to_owned();
+                // If this fails, the shim still runs, which is noticed.
+                let kill = move || Tree::leftovers(marker, shim, &[]).signal_all(StopSignal::Kill);
+                tokio::task::spawn_blocking(kill).await.ok();
+            }
             // Noticed elsewhere.
             Identity::Dead => {}
             Identity::Unverifiable if self.unverified => {}
@@ -364,15 +371,6 @@ impl Supervisor {
                 self.place.log.line(&format!("acpd: {text}"));
             }
         }
-    }
-
-    /// Kills a shim that does not obey. The rest of its agent is ended after that.
-    async fn kill_shim(&mut self, record: &Record) {
-        tracing::warn!(host = self.host.0, pid = record.shim.pid, "killing the shim of an agent");
-        let (marker, shim) = (self.shim_dir.marker().to_owned(), record.shim);
-        let kill = move || Tree::leftovers(marker, shim, &[]).signal_all(StopSignal::Kill);
-        // If this fails, the shim still runs, which is noticed.
-        tokio::task::spawn_blocking(kill).await.ok();
     }
 
     /// Reads what a dead shim left, and ends the rest of its agent.
@@ -483,7 +481,9 @@ impl Supervisor {
             // Each piece begins where the last one ended.
             if self.output.push(at, &piece).is_ok() {
                 let frames = self.output.frames();
-                self.hand_over(frames).await;
+                if let Some(event) = self.lines(frames) {
+                    self.report(event).await;
+                }
             }
         }
     }
@@ -500,12 +500,6 @@ impl Supervisor {
         }
         events.push(HostEvent::Exited { ending, stderr });
         events
-    }
-
-    async fn hand_over(&mut self, frames: Vec<Frame>) {
-        if let Some(event) = self.lines(frames) {
-            self.report(event).await;
-        }
     }
 
     pub(super) fn lines(&self, frames: Vec<Frame>) -> Option<HostEvent> {
