@@ -67,12 +67,9 @@ impl Agents {
         }
         async move {
             hosts.end_all(&mut said, GRACE, GIVE_UP, true).await;
-            let end = move || {
-                for shim_dir in &shim_dirs {
-                    end_now(shim_dir);
-                }
-            };
-            tokio::task::spawn_blocking(end).await.ok();
+            for shim_dir in shim_dirs {
+                tokio::task::spawn_blocking(move || end_now(&shim_dir)).await.ok();
+            }
         }
     }
 
