@@ -42,7 +42,7 @@ impl World {
             OpenOptions::new().read(true).write(true).open(path).unwrap()
         };
         let (ready, hold) = (BufReader::new(fifo("ready")), fifo("hold"));
-        World { terminals: Terminals::new(Arc::new(Own), grace), ready, _hold: hold, dir }
+        World { terminals: Terminals::new(Arc::new(Own), grace, None), ready, _hold: hold, dir }
     }
 
     /// A request whose command is a line. `STAY` in it tells the pid and stays until it is killed.

@@ -73,7 +73,7 @@ fn request(id: &str, part: &str) -> CreateTerminal {
 }
 
 fn terminals() -> Terminals {
-    Terminals::new(Arc::new(Own), Duration::ZERO)
+    Terminals::new(Arc::new(Own), Duration::ZERO, None)
 }
 
 fn killed() -> Exit {

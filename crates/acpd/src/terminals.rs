@@ -64,7 +64,7 @@ impl Terminals {
         if let Err(error) = swept {
             tracing::error!(%error, "commands of an earlier daemon may still run");
         }
-        let held = Held::new(Arc::new(reaper), GRACE).with_keepers(exe);
+        let held = Held::new(Arc::new(reaper), GRACE, Some(exe));
         Ok(Terminals { worker: Worker::start("terminals", held)?, done, marks })
     }
 

@@ -17,7 +17,6 @@ mod start;
 mod types;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,16 +42,11 @@ pub struct Terminals {
 }
 
 impl Terminals {
-    /// `grace` is the time from SIGTERM to SIGKILL.
-    pub fn new(children: Arc<dyn Children>, grace: Duration) -> Terminals {
-        Terminals { children, grace, exe: None, held: HashMap::new(), ending: Vec::new() }
-    }
-
-    /// Adds a [keeper](acpd_sys::keeper) for each command: `exe` is the file of this program, which calls
-    /// [`acpd_sys::keeper::run`] first if its argument requests that.
-    #[must_use]
-    pub fn with_keepers(self, exe: PathBuf) -> Terminals {
-        Terminals { exe: Some(exe), ..self }
+    /// `grace` is the time from SIGTERM to SIGKILL. With the file `exe` of this program, which calls
+    /// [`acpd_sys::keeper::run`] first if its argument requests that, each command has a
+    /// [keeper](acpd_sys::keeper).
+    pub fn new(children: Arc<dyn Children>, grace: Duration, exe: Option<PathBuf>) -> Terminals {
+        Terminals { children, grace, exe, held: HashMap::new(), ending: Vec::new() }
     }
 
     /// Runs a command (`terminal/create`). After an error nothing runs.
@@ -125,12 +119,6 @@ impl Terminals {
 
     fn get(&self, id: &str) -> Result<&Terminal, TerminalError> {
         self.held.get(id).ok_or_else(|| TerminalError::Unknown { id: id.to_owned() })
-    }
-}
-
-impl fmt::Debug for Terminals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Terminals").field("ids", &self.held.keys()).finish_non_exhaustive()
     }
 }
 
