@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use acp_wire::clipped;
-use acpd_api::{InteractionInfo, Outcome, Question, SessionInfo, TurnUsage, Untrusted};
+use acpd_api::{InteractionInfo, Outcome, Question, SessionInfo, TurnEnded, Untrusted};
 use acpd_view::about::asked;
-use acpd_view::{Block, Id, Kind, Progress, Severity, Turn, TurnEnd};
+use acpd_view::{Block, Id, Kind, Progress, Severity, Turn, turn_end};
 use rmcp::ErrorData;
 use rmcp::handler::server::tool::IntoCallToolResult;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, Resource};
@@ -119,31 +119,31 @@ impl Report {
         // The status is `pending`, `in_progress` or `completed`.
         let step = |entry: &acpd_view::PlanEntry| json!({"step": line(&entry.content), "status": line(&entry.status)});
         let end = blocks.iter().find_map(|block| match &block.kind {
-            Kind::Turn(end) => Some((block, end)),
+            Kind::Turn(end) => Some(&**end),
             _ => None,
         });
         // Such as a lost conversation.
         let matters = |block: &&Block| matches!(&block.kind, Kind::Notice(notice) if notice.severity > Severity::Info);
         let notes = blocks.iter().filter(matters).map(|block| short(block.summary().as_str()));
         let mut notes: Vec<String> = notes.take(MOST).collect();
-        let sentence = end.and_then(|(_, end)| end.sentence());
+        let sentence = end.and_then(turn_end);
         notes.extend(sentence.map(|line| short(line.as_str())));
         Report {
-            status: end.map_or(Status::Working, |(_, end)| status(end)),
+            status: end.map_or(Status::Working, status),
             ticket: ticket.to_string(),
             session_name: session.name.as_ref().map(line),
             session_id: line(&session.session_id),
             agent: line(&session.agent),
-            stop_reason: end.map(|(_, end)| line(&end.outcome.word().into())),
+            stop_reason: end.map(|end| line(&end.outcome.word().into())),
             notes,
             answer,
             answer_truncated,
             files: end
-                .map(|(_, end)| end.files.iter().take(MOST).map(line).collect())
+                .map(|end| end.files.iter().take(MOST).map(line).collect())
                 .unwrap_or_default(),
             plan: plan.unwrap_or_default().iter().take(MOST).map(step).collect(),
-            tool_calls: end.and_then(|(_, end)| end.tools),
-            usage: end.and_then(|(block, _)| usage(block)),
+            tool_calls: end.and_then(|end| end.tools),
+            usage: end.and_then(usage),
             questions: Vec::new(),
             to_answer: Vec::new(),
         }
@@ -187,7 +187,7 @@ impl IntoCallToolResult for Report {
     }
 }
 
-fn status(end: &TurnEnd) -> Status {
+fn status(end: &TurnEnded) -> Status {
     match &end.outcome {
         Outcome::Stopped { stop_reason } => match stop_reason.raw() {
             "cancelled" => Status::Cancelled,
@@ -202,9 +202,8 @@ fn status(end: &TurnEnd) -> Status {
 }
 
 /// Usage of the turn. The agent names the currency.
-fn usage(end: &Block) -> Option<Value> {
-    let told = end.source()?.params.get("usage")?.clone();
-    let mut used: TurnUsage = serde_json::from_value(told).ok()?;
+fn usage(end: &TurnEnded) -> Option<Value> {
+    let mut used = end.usage.clone()?;
     if let Some(cost) = &mut used.cost {
         cost.currency = line(&cost.currency).into();
     }

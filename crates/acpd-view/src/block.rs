@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acpd_api::{CutShort, Outcome, RestoreLevel, Untrusted};
+use acpd_api::{RestoreLevel, Skipped, TurnEnded, Untrusted};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use strum::IntoStaticStr;
@@ -69,8 +69,9 @@ pub enum Kind {
     Question(Question),
     Subagent(Subagent),
     Notice(Notice),
-    Gap(Gap),
-    Turn(TurnEnd),
+    /// A line over the size limit.
+    Gap(Skipped),
+    Turn(Box<TurnEnded>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -234,27 +235,6 @@ pub enum Severity {
     Info,
     Warning,
     Error,
-}
-
-/// A line over the size limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gap {
-    pub bytes: u64,
-    pub limit: u64,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct TurnEnd {
-    /// From 1.
-    pub turn: u64,
-    /// In ms since the epoch; 0 if not known.
-    pub started_at: u64,
-    /// In ms since the epoch.
-    pub at: u64,
-    pub outcome: Outcome,
-    pub cut_short: Option<CutShort>,
-    pub files: Vec<Untrusted>,
-    pub tools: Option<u32>,
 }
 
 /// Returns a path relative to the session's folder; a path outside is unchanged.

@@ -29,9 +29,9 @@ mod summary;
 pub mod text;
 
 pub use block::{
-    Answer, Block, Consent, Content, Delegation, FileDiff, Folding, Gap, Id, Kind, Location,
-    Message, Notice, Plan, PlanEntry, Progress, Question, Severity, Source, Subagent, ToolCall,
-    ToolContent, ToolText, Topic, TurnEnd,
+    Answer, Block, Consent, Content, Delegation, FileDiff, Folding, Id, Kind, Location, Message,
+    Notice, Plan, PlanEntry, Progress, Question, Severity, Source, Subagent, ToolCall, ToolContent,
+    ToolText, Topic,
 };
 pub use body::CallBody;
 pub use diff::{Change, DiffLine};
@@ -41,5 +41,5 @@ pub use markdown::{Markdown, fenced_in};
 pub use rows::{Group, Row, rows};
 pub use settings::{Modes, Settings};
 pub use sheet::{Sheet, asked_change};
-pub use summary::{describe, icon, plan};
+pub use summary::{describe, icon, plan, turn_end};
 pub use text::{Role, Style, Text};

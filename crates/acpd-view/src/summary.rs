@@ -1,12 +1,12 @@
 //! Blocks in one line.
 
-use acpd_api::{Amount, Outcome, Untrusted};
+use acpd_api::{Amount, Outcome, TurnEnded, Untrusted};
 use serde_json::Value;
 
 use crate::about::{asked, commands};
 use crate::block::{
     Block, Consent, Content, Delegation, Kind, Notice, Plan, PlanEntry, Progress, Question,
-    Severity, Subagent, ToolCall, TurnEnd,
+    Severity, Subagent, ToolCall,
 };
 use crate::diff::Change;
 use crate::fold::cut_short;
@@ -37,7 +37,7 @@ impl Block {
                 let text = text!("a line of {} was left out: the limit is {}", bytes, limit);
                 Text::of(Role::Warning, text)
             }
-            Kind::Turn(end) => end.summary(),
+            Kind::Turn(end) => turn(end),
         }
     }
 
@@ -255,46 +255,43 @@ impl Notice {
     }
 }
 
-impl TurnEnd {
-    /// Returns none for a turn that ended normally.
-    pub fn sentence(&self) -> Option<Text> {
-        let (role, text) = match &self.outcome {
-            Outcome::Stopped { stop_reason } if *stop_reason == "end_turn" => return None,
-            Outcome::Stopped { stop_reason } => {
-                let reason = || Untrusted::from(stop_reason.raw().replace('_', " ")).into();
-                let why: Text = self.cut_short.as_ref().map_or_else(reason, cut_short);
-                (Role::Dim, text!("turn ended: {}", why))
-            }
-            Outcome::Error { message, .. } => (Role::Bad, text!("turn failed: {}", message)),
-            Outcome::Interrupted { reason } => {
-                let text =
-                    text!("turn interrupted: {}; the last message may be incomplete", reason);
-                (Role::Warning, text)
-            }
-            Outcome::Unwedged { reason } => {
-                (Role::Warning, text!("turn cancelled: {}; acpd restores the session", reason))
-            }
-            Outcome::OutcomeUnknown { reason } => (
-                Role::Warning,
-                text!(
-                    "outcome unknown: {}; acpd does not send the prompt again: check what was done",
-                    reason
-                ),
+/// Says how a turn ended; none if it ended normally.
+pub fn turn_end(end: &TurnEnded) -> Option<Text> {
+    let (role, text) = match &end.outcome {
+        Outcome::Stopped { stop_reason } if *stop_reason == "end_turn" => return None,
+        Outcome::Stopped { stop_reason } => {
+            let reason = || Untrusted::from(stop_reason.raw().replace('_', " ")).into();
+            let why: Text = end.cut_short.as_ref().map_or_else(reason, cut_short);
+            (Role::Dim, text!("turn ended: {}", why))
+        }
+        Outcome::Error { message, .. } => (Role::Bad, text!("turn failed: {}", message)),
+        Outcome::Interrupted { reason } => {
+            let text = text!("turn interrupted: {}; the last message may be incomplete", reason);
+            (Role::Warning, text)
+        }
+        Outcome::Unwedged { reason } => {
+            (Role::Warning, text!("turn cancelled: {}; acpd restores the session", reason))
+        }
+        Outcome::OutcomeUnknown { reason } => (
+            Role::Warning,
+            text!(
+                "outcome unknown: {}; acpd does not send the prompt again: check what was done",
+                reason
             ),
-        };
-        Some(Text::of(role, text))
-    }
+        ),
+    };
+    Some(Text::of(role, text))
+}
 
-    fn summary(&self) -> Text {
-        let mut line = self.sentence().unwrap_or_else(|| Text::of(Role::Dim, "done"));
-        if self.started_at > 0 {
-            let took = human::duration(self.at.saturating_sub(self.started_at));
-            line = line.and(Role::Dim, text!(" · {}", took));
-        }
-        match self.files.len() {
-            0 => line,
-            files => line.and(Role::Dim, text!(" · {}", human::counted(files, "file"))),
-        }
+fn turn(end: &TurnEnded) -> Text {
+    let mut line = turn_end(end).unwrap_or_else(|| Text::of(Role::Dim, "done"));
+    if end.started_at > 0 {
+        let took = human::duration(end.at.saturating_sub(end.started_at));
+        line = line.and(Role::Dim, text!(" · {}", took));
+    }
+    match end.files.len() {
+        0 => line,
+        files => line.and(Role::Dim, text!(" · {}", human::counted(files, "file"))),
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use acpd_api::{PromptQueued, RestoreLevel, Unanswered, Untrusted, escape, method};
 use acpd_view::{
     Block, ConfigOption, Content, Id, Kind, Message, Plan, PlanEntry, Progress, Settings, State,
-    Subagent, Topic, Usage, describe,
+    Subagent, Topic, Usage, describe, turn_end,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -173,7 +173,7 @@ impl Transcript {
                 return;
             }
             Kind::Subagent(subagent) => Text::styled(Role::Dim, subagent_line(subagent)),
-            Kind::Turn(end) if whole => end.sentence().unwrap_or_default(),
+            Kind::Turn(end) if whole => turn_end(end).unwrap_or_default(),
             Kind::Turn(_) => return,
         };
         let shown = self.shown.insert(block.id, Shown::Line(line.clone()));

@@ -1,7 +1,7 @@
 use acpd_api::{SessionInfo, Untrusted};
 use acpd_view::about::commands;
 use acpd_view::{
-    Block, Content, FileDiff, Kind, Message, Plan, ToolCall, Turn, describe, fenced_in,
+    Block, Content, FileDiff, Kind, Message, Plan, ToolCall, Turn, describe, fenced_in, turn_end,
 };
 use similar::TextDiff;
 
@@ -85,7 +85,7 @@ impl Markdown {
                 self.plan = Some(plan.clone());
                 Vec::new()
             }
-            Kind::Turn(end) => end.sentence().map(|line| quoted(&line)).into_iter().collect(),
+            Kind::Turn(end) => turn_end(end).map(|line| quoted(&line)).into_iter().collect(),
             _ if block.source().is_some() => vec![quoted(&block.summary())],
             _ => Vec::new(),
         }

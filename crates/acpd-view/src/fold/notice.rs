@@ -2,15 +2,13 @@
 
 use acpd_api::{
     AnswerInfo, ClientName, CutShort, Outcome, PermissionDecided, Question as Asked,
-    QuestionAnswered, RestoreLevel, Restored, SessionNotice, Skipped, TurnEnded, Untrusted, method,
+    QuestionAnswered, RestoreLevel, Restored, SessionNotice, TurnEnded, Untrusted, method,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Step;
-use crate::block::{
-    Answer, Block, Gap, Kind, Notice, Progress, Question, Severity, Source, Topic, TurnEnd,
-};
+use crate::block::{Answer, Block, Kind, Notice, Progress, Question, Severity, Source, Topic};
 use crate::lenient::{NOT_READ, text};
 use crate::text;
 use crate::text::Text;
@@ -26,10 +24,7 @@ pub(super) fn block(step: &Step<'_>, method: &str, params: Map<String, Value>) -
             let severity = if is_info { Severity::Info } else { Severity::Warning };
             (Kind::Notice(notice(severity, text)), Progress::Done)
         }
-        method::SKIPPED => {
-            let Skipped { bytes, limit, .. } = read(step, &params)?;
-            (Kind::Gap(Gap { bytes, limit }), Progress::Done)
-        }
+        method::SKIPPED => (Kind::Gap(read(step, &params)?), Progress::Done),
         method::PERMISSION_DECIDED => decided(read(step, &params)?),
         method::ANSWERED => answered(read(step, &params)?),
         _ => return None,
@@ -92,16 +87,14 @@ fn notice(severity: Severity, text: impl Into<Text>) -> Notice {
 }
 
 fn ended(ended: TurnEnded) -> (Kind, Progress) {
-    let TurnEnded { turn, started_at, at, outcome, cut_short, tools, files, .. } = ended;
-    let progress = match &outcome {
+    let progress = match &ended.outcome {
         Outcome::Stopped { .. } => Progress::Done,
         Outcome::Error { .. } => Progress::Failed,
         Outcome::Interrupted { .. } | Outcome::Unwedged { .. } | Outcome::OutcomeUnknown { .. } => {
             Progress::Interrupted
         }
     };
-    let end = TurnEnd { turn, started_at, at, outcome, cut_short, files, tools };
-    (Kind::Turn(end), progress)
+    (Kind::Turn(Box::new(ended)), progress)
 }
 
 fn restored(restored: &Restored) -> Option<Notice> {

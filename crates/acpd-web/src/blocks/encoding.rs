@@ -1,10 +1,10 @@
 //! Blocks as JSON for the page. Texts are safe to show; only messages are raw, as they were said.
 
-use acpd_api::{Question, Untrusted};
+use acpd_api::{Cost, Question, TurnEnded, Untrusted};
 use acpd_view::text::Text;
 use acpd_view::{
     Block, CallBody, Change, Choice, ConfigOption, Content, DiffLine, Folding, Header, Id, Kind,
-    Message, PlanEntry, State, ToolCall, TurnEnd, about, asked_change, describe,
+    Message, PlanEntry, State, ToolCall, about, asked_change, describe,
 };
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
@@ -75,7 +75,7 @@ pub(super) fn block(
         }),
         Kind::Subagent(_) | Kind::Gap(_) => json!({}),
         Kind::Notice(notice) => json!({"severity": notice.severity}),
-        Kind::Turn(end) => turn_end(block, end, state),
+        Kind::Turn(end) => turn_end(end, state),
     };
     extend(&mut drawn, body);
     drawn
@@ -155,16 +155,14 @@ fn file(path: &Text, change: &Change, has_head: bool) -> Value {
     json!({"path": path.as_str(), "head": head, "lines": lines.collect::<Value>()})
 }
 
-fn turn_end(block: &Block, end: &TurnEnd, state: &State) -> Value {
+fn turn_end(end: &TurnEnded, state: &State) -> Value {
     let files = end.files.iter().take(MOST_PLACES).map(|file| Text::from(state.short(file)));
-    let usage = block.source().and_then(|source| source.params.get("usage"));
-    let cost = usage.and_then(|usage| cost(usage.get("cost")?));
+    let cost = end.usage.as_ref().and_then(|usage| usage.cost.as_ref()).map(cost);
     json!({"changed": texts(&files.collect::<Vec<_>>()), "cost": cost})
 }
 
-fn cost(cost: &Value) -> Option<Value> {
-    let currency = Untrusted::from(cost.get("currency")?.as_str()?);
-    Some(json!({"amount": cost.get("amount")?.as_f64()?, "currency": text(&currency)}))
+fn cost(cost: &Cost) -> Value {
+    json!({"amount": cost.amount, "currency": text(&cost.currency)})
 }
 
 fn entries(entries: &[PlanEntry]) -> Value {
