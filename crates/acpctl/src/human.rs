@@ -9,7 +9,9 @@ use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Zoned};
 use serde::Serialize;
 use serde_json::Value;
 
-pub(crate) use acpd_view::human::{bytes, count, counted, directory, duration, fence};
+pub(crate) use acpd_view::human::{
+    bytes, costs, count, counted, directory, duration, fence, usage,
+};
 
 use crate::text::{Text, text};
 

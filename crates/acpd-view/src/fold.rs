@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::block::{Block, Id, short};
-use crate::header::{Field, Header, Usage};
+use crate::header::{self, Field, Header};
 use crate::lenient::{self, text};
 pub use notice::{cut_short, person};
 use turn::Speaker;
@@ -391,7 +391,7 @@ impl State {
                 header.knows(Field::Commands);
             }
             "usage_update" => {
-                if let Some(usage) = Usage::read(update, header.usage.as_ref()) {
+                if let Some(usage) = header::usage(update, header.usage.as_ref()) {
                     header.usage = Some(usage);
                     header.knows(Field::Usage);
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use acpd_api::{TurnState, Untrusted};
+use acpd_api::{Amount, Cost, TurnState, Untrusted, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -18,6 +18,7 @@ pub struct Header {
     pub modes: Vec<Mode>,
     pub options: Vec<ConfigOption>,
     pub commands: Vec<Command>,
+    /// Without a size if it is not known.
     pub usage: Option<Usage>,
     pub plan: Vec<PlanEntry>,
     /// The number of the newest turn.
@@ -92,44 +93,26 @@ pub struct Choice {
     pub name: Option<Untrusted>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct Usage {
-    /// Tokens in the context.
-    pub used: u64,
-    /// Size of the context in tokens; 0 if not known.
-    pub size: u64,
-    pub cost: Option<Cost>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct Cost {
-    /// In whole units.
-    pub amount: f64,
-    /// Such as `USD`.
-    pub currency: Untrusted,
-}
-
-impl Usage {
-    /// Reads an update; missing and unreadable values keep the previous one. Returns none if
-    /// nothing was read.
-    pub(crate) fn read(update: &Map<String, Value>, before: Option<&Usage>) -> Option<Usage> {
-        let count = |name: &str| update.get(name).and_then(Value::as_u64);
-        let cost = update.get("cost").and_then(|cost| {
-            let currency = cost.get("currency").and_then(Value::as_str).unwrap_or_default();
-            Some(Cost { amount: cost.get("amount")?.as_f64()?, currency: currency.into() })
-        });
-        let (used, size) = (count("used"), count("size"));
-        if used.is_none() && cost.is_none() {
-            return None;
-        }
-        Some(Usage {
-            used: used.or(before.map(|before| before.used)).unwrap_or_default(),
-            // 0 is a size that the agent does not report.
-            size: size.unwrap_or_default(),
-            // An update without a cost keeps the last one.
-            cost: cost.or_else(|| before?.cost.clone()),
-        })
+/// Reads an update of the usage; missing and unreadable values keep the previous one. Returns none
+/// if nothing was read.
+pub(crate) fn usage(update: &Map<String, Value>, before: Option<&Usage>) -> Option<Usage> {
+    let count = |name: &str| update.get(name).and_then(Value::as_u64);
+    let cost = update.get("cost").and_then(|cost| {
+        let amount = Amount::from_units(cost.get("amount")?.as_f64()?)?;
+        let currency = cost.get("currency").and_then(Value::as_str).unwrap_or_default();
+        Some(Cost { amount, currency: currency.into() })
+    });
+    let used = count("used");
+    if used.is_none() && cost.is_none() {
+        return None;
     }
+    Some(Usage {
+        used: used.or(before.and_then(|before| before.used)).or(Some(0)),
+        // 0 is a size that the agent does not report.
+        size: count("size").filter(|size| *size > 0),
+        // An update without a cost keeps the last one.
+        cost: cost.or_else(|| before?.cost.clone()),
+    })
 }
 
 impl ConfigOption {

@@ -1,7 +1,7 @@
 //! Durations, sizes and numbers for users.
 
 pub use acp_wire::acp::fence;
-use acpd_api::{Amount, Untrusted};
+use acpd_api::{Cost, Untrusted, Usage};
 
 use crate::text;
 use crate::text::Text;
@@ -64,11 +64,26 @@ pub fn counted(number: impl TryInto<u64>, what: &'static str) -> Text {
 }
 
 /// Formats a cost: `$0.12`, `0.12 EUR`.
-pub fn cost(amount: Amount, currency: &Untrusted) -> Text {
+pub fn cost(Cost { amount, currency }: &Cost) -> Text {
     match currency.raw() {
-        "USD" => text!("${}", amount),
-        _ => text!("{} {}", amount, currency),
+        "USD" => text!("${}", *amount),
+        _ => text!("{} {}", *amount, currency),
     }
+}
+
+/// Formats costs with their currencies: `0.12 USD, 0.34 EUR`.
+pub fn costs<'a>(costs: impl IntoIterator<Item = &'a Cost>) -> Text {
+    let costs = costs.into_iter();
+    Text::join(costs.map(|cost| text!("{} {}", cost.amount, cost.currency)), ", ")
+}
+
+/// Formats reported usage: `12k of 200k tokens in the context, 0.42 USD`.
+pub fn usage(usage: &Usage) -> Text {
+    let tokens = usage.used.map(|used| match usage.size.filter(|size| *size > 0) {
+        Some(size) => text!("{} of {} tokens in the context", count(used), count(size)),
+        None => text!("{} tokens in the context", count(used)),
+    });
+    Text::join(tokens.into_iter().chain(usage.cost.as_ref().map(|cost| costs([cost]))), ", ")
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub use block::{
 pub use body::CallBody;
 pub use diff::{Change, DiffLine};
 pub use fold::{Started, State, Turn, cut_short, person};
-pub use header::{Choice, Command, CommandInput, ConfigOption, Cost, Header, Mode, Usage};
+pub use header::{Choice, Command, CommandInput, ConfigOption, Header, Mode};
 pub use markdown::{Markdown, fenced_in};
 pub use rows::{Group, Row, rows};
 pub use settings::{Modes, Settings};

@@ -1,6 +1,6 @@
 //! Blocks in one line.
 
-use acpd_api::{Amount, Outcome, TurnEnded, Untrusted};
+use acpd_api::{Outcome, TurnEnded, Untrusted};
 use serde_json::Value;
 
 use crate::about::{asked, commands};
@@ -10,7 +10,7 @@ use crate::block::{
 };
 use crate::diff::Change;
 use crate::fold::cut_short;
-use crate::header::{ConfigOption, Usage};
+use crate::header::ConfigOption;
 use crate::human;
 use crate::lenient::NOT_READ;
 use crate::text;
@@ -299,25 +299,5 @@ impl ConfigOption {
     /// Returns name and value: `Model: Opus`.
     pub fn sentence(&self) -> Text {
         text!("{}: {}", self.name.as_ref().unwrap_or(&self.id), self.value_name())
-    }
-}
-
-impl Usage {
-    /// Returns context and cost: `15k of 200k tokens in the context, 0.12 USD`.
-    pub fn sentence(&self) -> Text {
-        let used = human::count(self.used);
-        let sentence = match self.size {
-            0 => text!("{} tokens in the context", used),
-            size => text!("{} of {} tokens in the context", used, human::count(size)),
-        };
-        // Agents without a price report 0.
-        let cost = self.cost.as_ref().filter(|cost| cost.amount > 0.0);
-        let cost = cost.and_then(|cost| Some((Amount::from_units(cost.amount)?, &cost.currency)));
-        match cost {
-            Some((amount, currency)) => {
-                sentence + text!(", {} {}", Untrusted::of(amount), currency)
-            }
-            None => sentence,
-        }
     }
 }

@@ -131,7 +131,7 @@ fn journals_are_these_blocks() {
                 "mode": header.mode,
                 "model": header.option("model").map(acpd_view::ConfigOption::value_name),
                 "commands": header.commands.iter().map(|command| &command.name).collect::<Vec<_>>(),
-                "usage": header.usage.as_ref().map(|usage| [usage.used, usage.size]),
+                "usage": header.usage.as_ref().map(|usage| [usage.used, usage.size].map(Option::unwrap_or_default)),
                 "turn": header.turn,
                 "working": header.working,
             },

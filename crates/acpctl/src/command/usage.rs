@@ -6,7 +6,6 @@ use clap::Args;
 use crate::args::{Json, words};
 use crate::error::Result;
 use crate::human;
-use crate::info::session::costs;
 use crate::lookup::all;
 use crate::text::{BOLD, Cut, Table, Text, text};
 use crate::ui::Ui;
@@ -93,7 +92,7 @@ fn row(label: Text, total: &UsageTotal) -> [Text; 7] {
         count(input),
         count(output),
         count(cached_read),
-        costs(&total.costs),
+        human::costs(&total.costs),
     ]
 }
 

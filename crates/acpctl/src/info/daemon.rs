@@ -1,7 +1,6 @@
 use acpd_api::{ConfigChanged, ConfigMistake, DaemonInfo, StoreState};
 
 use crate::human;
-use crate::info::session::costs;
 use crate::text::{BOLD, Role, Text, text};
 
 /// Describes the daemon in one line, with more lines if the journal cannot be written or the
@@ -17,7 +16,8 @@ pub(crate) fn line(daemon: &DaemonInfo, now: u64) -> Text {
     parts.push(human::counted(daemon.clients, "client"));
     let mut text = Text::join(parts, "  ") + "\n";
     if let Some(budget) = &daemon.budget {
-        let line = text!("budget: {} of {} spent today", budget.spent, costs([&budget.per_day]));
+        let line =
+            text!("budget: {} of {} spent today", budget.spent, human::costs([&budget.per_day]));
         text += Text::styled(if budget.is_over { Role::Warning } else { Role::Dim }, line) + "\n";
     }
     if let StoreState::Failing { reason, hint, since } = &daemon.store {

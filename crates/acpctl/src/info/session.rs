@@ -1,6 +1,5 @@
 use acpd_api::{
-    Cost, Doing, DoingKind, QueuedPrompt, RestoreLevel, SessionInfo, SessionState, TurnState,
-    Untrusted, Usage,
+    Doing, DoingKind, QueuedPrompt, RestoreLevel, SessionInfo, SessionState, TurnState, Untrusted,
 };
 
 use crate::human;
@@ -138,7 +137,7 @@ pub(crate) fn card(session: &SessionInfo, now: u64) -> Text {
         ("turn", Text::styled(turn_style, turn)),
         ("prompts", text!("{}", session.prompts)),
     ]);
-    rows.extend(session.usage.as_ref().map(|usage| ("usage", usage_sentence(usage))));
+    rows.extend(session.usage.as_ref().map(|usage| ("usage", human::usage(usage))));
     rows.extend([
         ("clients", text!("{}", session.clients)),
         ("journal", text!("{} entries", session.seq)),
@@ -258,22 +257,6 @@ pub(crate) fn queued_prompt(prompt: &QueuedPrompt) -> Text {
         .map(|kind| text!(" [+ {}]", Untrusted::from(kind)))
         .collect();
     text!("{}{}", Untrusted::from(words.join(" ")), others)
-}
-
-pub(crate) fn costs<'a>(costs: impl IntoIterator<Item = &'a Cost>) -> Text {
-    let costs = costs.into_iter();
-    Text::join(costs.map(|cost| text!("{} {}", cost.amount, cost.currency)), ", ")
-}
-
-/// Describes reported usage: `12k of 200k tokens in the context, 0.42 USD`.
-pub(crate) fn usage_sentence(usage: &Usage) -> Text {
-    let tokens = usage.used.map(|used| match usage.size.filter(|size| *size > 0) {
-        Some(size) => {
-            text!("{} of {} tokens in the context", human::count(used), human::count(size))
-        }
-        None => text!("{} tokens in the context", human::count(used)),
-    });
-    Text::join(tokens.into_iter().chain(usage.cost.as_ref().map(|cost| costs([cost]))), ", ")
 }
 
 #[cfg(test)]

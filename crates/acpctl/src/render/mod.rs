@@ -6,10 +6,10 @@ mod tests;
 
 use std::collections::HashMap;
 
-use acpd_api::{PromptQueued, RestoreLevel, Unanswered, Untrusted, escape, method};
+use acpd_api::{Amount, PromptQueued, RestoreLevel, Unanswered, Untrusted, Usage, escape, method};
 use acpd_view::{
     Block, ConfigOption, Content, Id, Kind, Message, Plan, PlanEntry, Progress, Settings, State,
-    Subagent, Topic, Usage, describe, turn_end,
+    Subagent, Topic, describe, turn_end,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -201,7 +201,10 @@ impl Transcript {
         match usage.filter(|usage| self.printed_usage.as_ref() != Some(*usage)) {
             Some(usage) => {
                 self.printed_usage = Some(usage.clone());
-                Text::styled(Role::Dim, usage.sentence()) + "\n"
+                // Agents without a price report 0.
+                let cost = usage.cost.clone().filter(|cost| cost.amount > Amount::default());
+                let usage = Usage { cost, ..usage.clone() };
+                Text::styled(Role::Dim, human::usage(&usage)) + "\n"
             }
             None => Text::new(),
         }

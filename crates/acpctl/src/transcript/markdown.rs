@@ -6,7 +6,6 @@ use acpd_view::{
 use similar::TextDiff;
 
 use crate::human;
-use crate::info::session::usage_sentence;
 use crate::render::{name, output};
 use crate::text::{Text, text};
 
@@ -28,7 +27,7 @@ pub(crate) fn head(session: &SessionInfo) -> Text {
         Some(name) => text!("{} ({})", name, session.session_id),
         None => (&session.session_id).into(),
     };
-    let usage = session.usage.as_ref().map(|usage| text!("- usage: {}\n", usage_sentence(usage)));
+    let usage = session.usage.as_ref().map(|usage| text!("- usage: {}\n", human::usage(usage)));
     text!(
         "# {}\n\n- session: {}\n- agent: {}\n- directory: {}\n- created: {}\n- used: {}\n{}",
         title,

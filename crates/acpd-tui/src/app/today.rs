@@ -29,7 +29,7 @@ impl Today {
     /// Returns none if no agent reports usage.
     pub(super) fn words(&self) -> Option<Text> {
         let total = self.total.as_ref()?;
-        let costs = total.costs.iter().map(|cost| human::cost(cost.amount, &cost.currency));
+        let costs = total.costs.iter().map(human::cost);
         let tokens = total.tokens.total.filter(|count| *count > 0);
         let tokens = tokens.map(|count| text!("{} tokens", human::count(count)));
         let words = Text::join(costs.chain(tokens), DOT);

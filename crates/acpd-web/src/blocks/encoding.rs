@@ -207,10 +207,8 @@ pub(super) fn header(header: &Header) -> Map<String, Value> {
         json!({"name": text(&command.name), "description": text(&command.description), "hint": hint})
     });
     let usage = header.usage.as_ref().map(|usage| {
-        let cost = usage.cost.as_ref();
-        let cost =
-            cost.map(|cost| json!({"amount": cost.amount, "currency": text(&cost.currency)}));
-        json!({"used": usage.used, "size": usage.size, "cost": cost})
+        let [used, size] = [usage.used, usage.size].map(Option::unwrap_or_default);
+        json!({"used": used, "size": size, "cost": usage.cost.as_ref().map(cost)})
     });
     let plan = (!header.plan.is_empty()).then(|| {
         json!({"line": acpd_view::plan(&header.plan).as_str(), "entries": entries(&header.plan)})

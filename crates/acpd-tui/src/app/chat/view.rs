@@ -1,7 +1,7 @@
-use acpd_api::{Amount, SessionInfo, SessionState, TurnState, Untrusted};
+use acpd_api::{SessionInfo, SessionState, TurnState, Untrusted};
 use acpd_view::human::{self, directory};
 use acpd_view::text::{BOLD, Text};
-use acpd_view::{Block, Consent, Folding, Kind, Progress, Role, Row, Style, Usage, text};
+use acpd_view::{Block, Consent, Folding, Kind, Progress, Role, Row, Style, text};
 use ratatui::layout::Rect;
 use ratatui::widgets::Widget as _;
 
@@ -123,12 +123,13 @@ fn head(Of { state, chat, session }: Of<'_>, canvas: &mut Canvas<'_>, area: Rect
     let mut facts: Vec<Text> = Vec::new();
     facts.extend(header.mode.as_ref().map(|mode| Text::from(header.mode_name(mode))));
     facts.extend(header.option("model").map(|model| Text::from(&model.value_name())));
-    if let Some(usage) = &header.usage
-        && let Some(percent) = usage.used.saturating_mul(100).checked_div(usage.size)
-    {
-        facts.push(text!("{}% of {}", percent, human::count(usage.size)));
+    let reported = header.usage.as_ref();
+    if let Some((used, size)) = reported.and_then(|usage| usage.used.zip(usage.size)) {
+        facts.push(text!("{}% of {}", used.saturating_mul(100) / size, human::count(size)));
     }
-    facts.extend(cost(header.usage.as_ref(), session));
+    let known = session.and_then(|session| session.usage.as_ref());
+    let mut usages = reported.into_iter().chain(known);
+    facts.extend(usages.find_map(|usage| usage.cost.as_ref()).map(human::cost));
     // Connections of this program are not other clients. With a place, they count as one client.
     let apart = if state.scene.who.place.is_some() { 0 } else { chat.prompts.len() };
     let own = u32::try_from(1 + apart).unwrap_or(u32::MAX);
@@ -140,15 +141,6 @@ fn head(Of { state, chat, session }: Of<'_>, canvas: &mut Canvas<'_>, area: Rect
     let facts = Text::of(Role::Dim, Text::join(facts, DOT));
     let taken = canvas.right(area.x, area.y, area.width.saturating_sub(1), &facts);
     canvas.line(area.x, area.y, area.width.saturating_sub(taken + 2), &left);
-}
-
-fn cost(usage: Option<&Usage>, session: Option<&SessionInfo>) -> Option<Text> {
-    let reported = usage.and_then(|usage| usage.cost.as_ref());
-    let reported =
-        reported.and_then(|cost| Some((Amount::from_units(cost.amount)?, &cost.currency)));
-    let known = session.and_then(|session| session.usage.as_ref()?.cost.as_ref());
-    let (amount, currency) = reported.or(known.map(|cost| (cost.amount, &cost.currency)))?;
-    Some(human::cost(amount, currency))
 }
 
 fn rule_above(of: Of<'_>, visible: &Visible, canvas: &mut Canvas<'_>, y: u16) {

@@ -173,8 +173,7 @@ pub(super) fn doing(session: &SessionInfo, now: u64) -> Text {
 }
 
 fn cost(session: &SessionInfo) -> Option<Text> {
-    let cost = session.usage.as_ref()?.cost.as_ref()?;
-    Some(human::cost(cost.amount, &cost.currency))
+    session.usage.as_ref()?.cost.as_ref().map(human::cost)
 }
 
 fn rests(session: &SessionInfo) -> Text {
