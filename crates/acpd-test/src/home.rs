@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use acpd_sys::process::{ProcessId, StopSignal};
-use acpd_sys::tree::Tree;
+use acpd_sys::tree::{Tree, nearest_above};
+
+pub use crate::process::ChildGuard;
+use crate::process::{command_of, environ_of, is_shim, pids};
 
 pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -106,30 +109,25 @@ impl Home {
         Ok(ProcessId::of(pid as u32).ok_or("the daemon has just ended")?)
     }
 
-    /// The shim of an agent: the parent of its leader, unless that is the daemon.
+    /// The shim of an agent; none if the daemon has started it.
     pub fn shim(&self, leader: u32) -> Option<ProcessId> {
-        let stat = fs::read_to_string(format!("/proc/{leader}/stat")).ok()?;
-        let parent: u32 = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
-        ProcessId::of(parent).filter(|_| is_shim(&command_of(parent)) && self.owns(parent))
+        nearest_above(leader, |above| {
+            (is_shim(&command_of(above.pid)) && self.owns(above.pid)).then_some(above)
+        })
     }
 
     /// Living processes of this home: by their environment, and shims, which have none, by their
     /// arguments. Always empty on a system without `/proc`.
     pub fn processes(&self) -> Vec<ProcessId> {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        pids.filter(|pid| *pid != std::process::id())
-            .filter(|pid| self.owns(*pid))
-            .filter_map(ProcessId::of)
-            .collect()
+        let others = pids().filter(|pid| *pid != std::process::id());
+        others.filter(|pid| self.owns(*pid)).filter_map(ProcessId::of).collect()
     }
 
     pub fn owns(&self, pid: u32) -> bool {
         let mark = self.dir.path().as_os_str().as_encoded_bytes();
         let has = |text: &[u8]| text.windows(mark.len()).any(|window| window == mark);
         let command = command_of(pid);
-        let environ = || fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        (is_shim(&command) && has(&command)) || has(&environ())
+        (is_shim(&command) && has(&command)) || has(&environ_of(pid))
     }
 
     /// Processes that are still alive after `GOING`.
@@ -166,33 +164,6 @@ impl Drop for Home {
     }
 }
 
-/// A child process that is killed on drop, unless it has ended by then.
-#[derive(Debug)]
-pub struct ChildGuard(pub Child);
-
-impl ChildGuard {
-    pub fn is_over(&mut self) -> bool {
-        !matches!(self.0.try_wait(), Ok(None))
-    }
-}
-
-impl Drop for ChildGuard {
-    fn drop(&mut self) {
-        // The process may have ended by itself.
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-/// The command line of a process, with a NUL after each word; empty if it is gone.
-pub(crate) fn command_of(pid: u32) -> Vec<u8> {
-    fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
-}
-
-pub(crate) fn is_shim(command: &[u8]) -> bool {
-    command.split(|byte| *byte == 0).nth(1) == Some(b"shim")
-}
-
 /// Waits until `is_so`. The error after `patience` names `what`.
 pub fn wait_for(what: &str, patience: Duration, mut is_so: impl FnMut() -> bool) -> Result {
     let deadline = Instant::now() + patience;
@@ -216,7 +187,7 @@ pub fn kill_tree(leader: ProcessId) -> Vec<ProcessId> {
 /// A process and everything below it. Processes of an agent count by acpd's mark: without it they
 /// would be strangers.
 pub fn tree(leader: ProcessId) -> Tree {
-    let environ = fs::read(format!("/proc/{}/environ", leader.pid)).unwrap_or_default();
+    let environ = environ_of(leader.pid);
     let mark = environ.split(|byte| *byte == 0).find_map(|pair| pair.strip_prefix(b"ACPD_HOST="));
     let mark = mark.map_or("looked at by acpd-test".into(), String::from_utf8_lossy);
     Tree::new(mark, leader)

@@ -11,6 +11,8 @@ pub mod home;
 pub mod hostile;
 #[cfg(all(feature = "torture", unix))]
 pub mod peer;
+#[cfg(any(all(feature = "harness", target_os = "linux"), all(feature = "torture", unix)))]
+pub mod process;
 pub mod rng;
 #[cfg(feature = "sim")]
 pub mod sim;

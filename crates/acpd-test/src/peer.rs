@@ -4,12 +4,13 @@
 use std::io::{BufRead as _, BufReader, Error, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::home::Result;
+use crate::process::ChildGuard;
 
 /// Longer lines are part of a stream and not parsed.
 const SHORT: usize = 250;
@@ -22,13 +23,13 @@ pub fn request(id: u64, method: &str, params: &Value) -> Value {
 }
 
 pub struct Peer {
+    child: Option<ChildGuard>,
     reader: BufReader<Box<dyn Read + Send>>,
     writer: Box<dyn Write + Send>,
     last_id: u64,
     /// The method of the last request.
     last: String,
     line: Vec<u8>,
-    child: Option<Child>,
 }
 
 impl Peer {
@@ -45,20 +46,20 @@ impl Peer {
         let mut child = command.spawn()?;
         let stdin = child.stdin.take().ok_or("a pipe is missing")?;
         let stdout = child.stdout.take().ok_or("a pipe is missing")?;
-        Ok(Peer::new(Box::new(stdout), Box::new(stdin), Some(child)))
+        Ok(Peer::new(Box::new(stdout), Box::new(stdin), Some(ChildGuard(child))))
     }
 
     fn new(
         reader: Box<dyn Read + Send>,
         writer: Box<dyn Write + Send>,
-        child: Option<Child>,
+        child: Option<ChildGuard>,
     ) -> Peer {
         let reader = BufReader::with_capacity(256 << 10, reader);
-        Peer { reader, writer, last_id: 0, last: String::new(), line: Vec::new(), child }
+        Peer { child, reader, writer, last_id: 0, last: String::new(), line: Vec::new() }
     }
 
     pub fn pid(&self) -> Option<u32> {
-        self.child.as_ref().map(Child::id)
+        self.child.as_ref().map(|child| child.0.id())
     }
 
     pub fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
@@ -137,15 +138,5 @@ impl Peer {
         let prompt = json!([{"type": "text", "text": text}]);
         let id = self.send("session/prompt", &json!({"sessionId": session, "prompt": prompt}))?;
         self.until(id, each).map(drop)
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            // The child is not reaped, so its pid is its own.
-            child.kill().ok();
-            child.wait().ok();
-        }
     }
 }

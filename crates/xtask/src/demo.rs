@@ -10,7 +10,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::Result;
-use crate::home::{Home, kill_tree};
+use crate::home::{ChildGuard, Home, kill_tree};
 use crate::workspace::{Profile, build};
 
 /// Time to read between two steps.
@@ -61,7 +61,7 @@ impl Show {
         let killed = kill_tree(agent);
         println!("    ~~~ kill -9 {}: the agent and all that it had started ~~~", agent.pid);
         while self.pass_on_line(&mut asked)? {}
-        check(self.wait(&mut asked.child)?, INTERRUPTED, "the interrupted prompt")?;
+        check(self.wait(&mut asked.child.0)?, INTERRUPTED, "the interrupted prompt")?;
         check_gone(&killed)?;
 
         self.tell("What is there now: a new agent, and the same session.")?;
@@ -111,7 +111,7 @@ impl Show {
     fn expect(&self, args: &[&str], code: i32) -> Result<String> {
         let mut running = self.start(args)?;
         while self.pass_on_line(&mut running)? {}
-        check(self.wait(&mut running.child)?, code, &format!("`acpctl {}`", args.join(" ")))?;
+        check(self.wait(&mut running.child.0)?, code, &format!("`acpctl {}`", args.join(" ")))?;
         Ok(std::mem::take(&mut running.printed))
     }
 
@@ -124,7 +124,11 @@ impl Show {
         let mut command: Command = self.home.acpctl(&["--color", self.colour]);
         let mut child = command.args(args).stdout(Stdio::piped()).spawn()?;
         let stdout = child.stdout.take().ok_or("a pipe is missing")?;
-        Ok(Running { child, stdout: BufReader::new(stdout), printed: String::new() })
+        Ok(Running {
+            child: ChildGuard(child),
+            stdout: BufReader::new(stdout),
+            printed: String::new(),
+        })
     }
 
     /// Shows one more line of a command; `false` at its end.
@@ -150,19 +154,11 @@ impl Show {
     }
 }
 
-/// A running `acpctl`. Dropping it ends it.
+/// A running `acpctl`.
 struct Running {
-    child: Child,
+    child: ChildGuard,
     stdout: BufReader<std::process::ChildStdout>,
     printed: String,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // The process has usually ended already.
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
 }
 
 fn check(code: Option<i32>, wanted: i32, what: &str) -> Result {

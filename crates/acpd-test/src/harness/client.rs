@@ -1,12 +1,11 @@
 //! A client of the socket or of a bridge that sees every line as it is.
 
 use std::fmt;
-use std::io::{self, Read as _, Write};
+use std::io::{BufRead as _, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ChildStdin;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -23,7 +22,7 @@ pub struct Client {
 }
 
 enum Source {
-    Socket { stream: UnixStream, bytes: Vec<u8>, at: usize },
+    Socket(BufReader<UnixStream>),
     Pipe(Receiver<Vec<u8>>),
 }
 
@@ -36,7 +35,8 @@ impl fmt::Debug for Client {
 impl Client {
     pub(super) fn over_socket(stream: UnixStream) -> Client {
         let out = Box::new(stream.try_clone().expect("a descriptor"));
-        Client::new(out, Source::Socket { stream, bytes: Vec::new(), at: 0 })
+        stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
+        Client::new(out, Source::Socket(BufReader::with_capacity(64 << 10, stream)))
     }
 
     pub(super) fn over_pipes(stdin: ChildStdin, stdout: Receiver<Vec<u8>>) -> Client {
@@ -178,32 +178,20 @@ impl Client {
 
     /// The next line, without keeping it; `None` at the end. For floods.
     pub fn read_line(&mut self, what: &str) -> Option<Vec<u8>> {
-        let end = Instant::now() + DEADLINE;
         match &mut self.source {
             Source::Pipe(lines) => match lines.recv_timeout(DEADLINE) {
                 Ok(line) => Some(line),
                 Err(RecvTimeoutError::Disconnected) => None,
                 Err(RecvTimeoutError::Timeout) => give_up(what, &self.seen),
             },
-            Source::Socket { stream, bytes, at } => {
-                let mut scanned = *at;
-                loop {
-                    if let Some(found) = bytes[scanned..].iter().position(|byte| *byte == b'\n') {
-                        let line = bytes[*at..=scanned + found].to_vec();
-                        *at = scanned + found + 1;
-                        return Some(line);
-                    }
-                    bytes.drain(..*at);
-                    *at = 0;
-                    scanned = bytes.len();
-                    match read_until(stream, bytes, end) {
-                        Ok(0) => return None,
-                        Ok(_) => {}
-                        Err(error) if timed_out(&error) => give_up(what, &self.seen),
-                        // A killed daemon.
-                        Err(_) => return None,
-                    }
+            Source::Socket(stream) => {
+                let mut line = Vec::new();
+                let read = stream.read_until(b'\n', &mut line).map_err(|error| error.kind());
+                if let Err(ErrorKind::WouldBlock | ErrorKind::TimedOut) = read {
+                    give_up(what, &self.seen);
                 }
+                // A killed daemon may leave a part of a line.
+                line.ends_with(b"\n").then_some(line)
             }
         }
     }
@@ -234,20 +222,6 @@ impl Client {
 fn give_up(what: &str, seen: &[Value]) -> ! {
     let last = &seen[seen.len().saturating_sub(12)..];
     panic!("waited {DEADLINE:?} in vain for {what}; last messages: {last:#?}")
-}
-
-fn read_until(stream: &mut UnixStream, bytes: &mut Vec<u8>, end: Instant) -> io::Result<usize> {
-    let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-    stream.set_read_timeout(Some(left))?;
-    let old = bytes.len();
-    bytes.resize(old + (64 << 10), 0);
-    let read = stream.read(&mut bytes[old..]);
-    bytes.truncate(old + *read.as_ref().unwrap_or(&0));
-    read
-}
-
-fn timed_out(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 pub fn chunk_text(message: &Value) -> Option<&str> {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Instant;
@@ -13,6 +13,7 @@ use nix::sys::signal::Signal;
 use super::client::Client;
 use super::wait::{DEADLINE, until};
 use crate::lock;
+use crate::process::ChildGuard;
 
 #[derive(Debug, Clone)]
 pub struct Output {
@@ -60,7 +61,7 @@ type Shared = Arc<(Mutex<(String, bool)>, Condvar)>;
 /// A running program. Dropping it kills it.
 #[derive(Debug)]
 pub struct Running {
-    child: Child,
+    child: ChildGuard,
     stdout: Shared,
     stderr: Shared,
     /// The user's end of its terminal.
@@ -72,7 +73,7 @@ impl Running {
         let mut child = command.spawn().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
         let stdout = collect(child.stdout.take().expect("stdout is a pipe"));
         let stderr = collect(child.stderr.take().expect("stderr is a pipe"));
-        Running { child, stdout, stderr, terminal: None }
+        Running { child: ChildGuard(child), stdout, stderr, terminal: None }
     }
 
     /// Starts a command on a terminal of its own, whose output counts as stdout.
@@ -85,7 +86,7 @@ impl Running {
         let stdout = collect(terminal.try_clone().expect("a descriptor"));
         let stderr = Shared::default();
         lock(&stderr.0).1 = true;
-        Running { child, stdout, stderr, terminal: Some(terminal) }
+        Running { child: ChildGuard(child), stdout, stderr, terminal: Some(terminal) }
     }
 
     pub fn types(&mut self, keys: &str) {
@@ -111,11 +112,11 @@ impl Running {
         let client = Client::over_pipes(stdin, received);
         let stdout = Shared::default();
         lock(&stdout.0).1 = true;
-        (Running { child, stdout, stderr, terminal: None }, client)
+        (Running { child: ChildGuard(child), stdout, stderr, terminal: None }, client)
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     pub fn wait_stdout(&mut self, text: &str) -> String {
@@ -132,28 +133,20 @@ impl Running {
 
     /// Writes to its stdin, which must be a pipe, and closes it.
     pub fn feed(&mut self, text: &str) {
-        let mut stdin = self.child.stdin.take().expect("stdin is a pipe");
+        let mut stdin = self.child.0.stdin.take().expect("stdin is a pipe");
         stdin.write_all(text.as_bytes()).expect("it reads its stdin");
     }
 
     pub fn kill(&mut self) {
-        // The process may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.kill();
     }
 
     #[must_use = "look at what it did"]
     pub fn finish(mut self) -> Output {
-        let status = until("a command to end", || self.child.try_wait().expect("a child"));
+        let status = until("a command to end", || self.child.0.try_wait().expect("a child"));
         let text = |shared| wait_until("the end of a pipe", shared, |_, ended| ended);
         let stderr = text(&self.stderr);
         Output { status, stdout: text(&self.stdout), stderr }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 

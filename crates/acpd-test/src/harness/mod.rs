@@ -27,7 +27,7 @@ pub use acpd_demo::{Direction, RecordLine};
 pub use client::{Client, chunk_text, reason, seq_of};
 pub use config::{Agent, Config};
 pub use ctl::{Output, Running};
-pub use process::{Process, exists, kill9, peak_rss, rss, shims_of, signal, tree_of_home};
+pub use process::{Process, exists, kill9, peak_rss, rss, signal};
 pub use screen::Screen;
 pub use wait::{DEADLINE, until};
 
@@ -247,11 +247,11 @@ impl TestEnv {
     }
 
     pub fn tree(&self) -> Vec<Process> {
-        tree_of_home(self.as_ref())
+        process::tree_of_home(self.as_ref())
     }
 
     pub fn shims(&self) -> Vec<Process> {
-        shims_of(&self.path("state"))
+        process::shims_of(&self.path("state"))
     }
 
     fn everything(&self) -> Vec<Process> {

@@ -5,8 +5,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use acpd_sys::process::{Condition, condition};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+use crate::process::{command_of, environ_of, is_shim, pids, shown_command};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
@@ -15,9 +18,9 @@ pub struct Process {
 }
 
 /// Every process whose `HOME` is this directory or below it, without zombies.
-pub fn tree_of_home(root: &Path) -> Vec<Process> {
+pub(super) fn tree_of_home(root: &Path) -> Vec<Process> {
     find(|pid| {
-        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let environ = environ_of(pid);
         let mut homes =
             environ.split(|byte| *byte == 0).filter_map(|variable| variable.strip_prefix(b"HOME="));
         homes.any(|home| Path::new(OsStr::from_bytes(home)).starts_with(root))
@@ -26,37 +29,25 @@ pub fn tree_of_home(root: &Path) -> Vec<Process> {
 
 /// Every shim with a directory below this state directory. Shims have no environment to be found
 /// by.
-pub fn shims_of(state: &Path) -> Vec<Process> {
+pub(super) fn shims_of(state: &Path) -> Vec<Process> {
     let below = state.join("shims");
     find(|pid| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let mut words = line.split(|byte| *byte == 0).skip(1);
-        words.next() == Some(b"shim")
-            && words.next().is_some_and(|dir| Path::new(OsStr::from_bytes(dir)).starts_with(&below))
+        let line = command_of(pid);
+        let dir = line.split(|byte| *byte == 0).nth(2).unwrap_or_default();
+        is_shim(&line) && Path::new(OsStr::from_bytes(dir)).starts_with(&below)
     })
 }
 
 fn find(belongs: impl Fn(u32) -> bool) -> Vec<Process> {
-    let pids = fs::read_dir("/proc")
-        .expect("/proc")
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let found = pids().filter(|pid| belongs(*pid));
     // A process that ends meanwhile does not count.
-    let command = |pid| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let command = String::from_utf8_lossy(&line).replace('\0', " ").trim().to_owned();
-        Process { pid, command }
-    };
-    pids.filter(|pid| belongs(*pid)).map(command).filter(|process| exists(process.pid)).collect()
+    let found = found.map(|pid| Process { pid, command: shown_command(pid) });
+    found.filter(|process| exists(process.pid)).collect()
 }
 
 /// Returns whether this process runs. A zombie does not, unless threads of it are still ending.
 pub fn exists(pid: u32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes().first().copied());
-    if !matches!(state, Some(Some(b'Z' | b'X'))) {
-        return true;
-    }
-    fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.count() > 1)
+    condition(pid).is_some_and(|condition| condition != Condition::Ended)
 }
 
 /// A process that is gone already is fine.

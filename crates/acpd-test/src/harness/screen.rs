@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::num::NonZero;
 use std::os::fd::OwnedFd;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
@@ -15,10 +15,11 @@ use nix::sys::termios::{LocalFlags, tcgetattr};
 
 use super::wait::{DEADLINE, until};
 use crate::lock;
+use crate::process::ChildGuard;
 
 /// A program that shows a full screen. Dropping it kills it.
 pub struct Screen {
-    child: Child,
+    child: ChildGuard,
     terminal: File,
     /// Keeps the terminal open after the program, to check its modes.
     program_side: OwnedFd,
@@ -37,7 +38,7 @@ impl Screen {
         let end = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
         command.env("TERM", "xterm").env("LANG", "C.UTF-8");
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn();
-        let child = child.unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
+        let child = ChildGuard(child.unwrap_or_else(|e| panic!("cannot run {command:?}: {e}")));
         let terminal = File::from(pty.master);
         let parser = vt100::Parser::new(size_of(rows), size_of(columns), 0);
         let shown = Shown { parser, bytes: Vec::new() };
@@ -100,7 +101,7 @@ impl Screen {
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -125,15 +126,7 @@ impl Screen {
     }
 
     pub fn ends(&mut self) -> ExitStatus {
-        until("a command to end", || self.child.try_wait().expect("a child"))
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        // The process may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        until("a command to end", || self.child.0.try_wait().expect("a child"))
     }
 }
 

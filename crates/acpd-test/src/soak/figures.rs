@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use acpd_sys::process::rss_bytes;
 
-use crate::home::{Home, Result, command_of, is_shim};
+use crate::home::{Home, Result};
+use crate::process::{command_of, is_shim, pids};
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Figures([u64; KINDS.len()]);
@@ -88,11 +89,7 @@ fn files(folder: &Path, without: &Path) -> u64 {
 
 /// Zombies of the daemon, in a check that lasts longer than it takes to reap one.
 fn zombies(daemon: u32) -> u64 {
-    let find = || -> Vec<u32> {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        pids.filter(|pid| is_zombie_of(*pid, daemon)).collect()
-    };
+    let find = || pids().filter(|pid| is_zombie_of(*pid, daemon)).collect::<Vec<_>>();
     let mut left = find();
     for _ in 0..50 {
         if left.is_empty() {

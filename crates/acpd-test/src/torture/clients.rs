@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::Sender;
 
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use super::lines::{Event, Who, read};
 use super::view::{Heard, View, numbered};
 use crate::home::Result;
 use crate::peer::request;
+use crate::process::ChildGuard;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ended {
@@ -33,7 +34,7 @@ impl Ended {
 /// A program whose output is read line by line. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Program {
-    pub(super) child: Child,
+    pub(super) child: ChildGuard,
     /// The kill loop ended it.
     pub(super) killed: bool,
 }
@@ -49,29 +50,22 @@ impl Program {
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().ok_or("a pipe is missing")?;
         read(who, life, stdout, to.clone());
-        Ok((Program { child, killed: false }, stdin))
+        Ok((Program { child: ChildGuard(child), killed: false }, stdin))
     }
 
     pub(super) fn kill(&mut self) {
         self.killed = true;
         // The child is not reaped, so its pid is its own.
-        self.child.kill().ok();
+        self.child.0.kill().ok();
     }
 
     pub(super) fn end(&mut self) -> Result<Ended> {
-        let code = self.child.wait()?.code();
+        let code = self.child.0.wait()?.code();
         let mut text = String::new();
-        if let Some(mut stderr) = self.child.stderr.take() {
+        if let Some(mut stderr) = self.child.0.stderr.take() {
             std::io::Read::read_to_string(&mut stderr, &mut text)?;
         }
         Ok(Ended { code, complaint: text.trim().to_owned(), killed: self.killed })
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 

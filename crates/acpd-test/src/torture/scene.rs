@@ -10,7 +10,8 @@ use acpd_sys::process::{Liveness, ProcessId, StopSignal, signal_one};
 use serde_json::json;
 
 use super::plan::AGENTS;
-use crate::home::{Home, Result, command_of};
+use crate::home::{Home, Result};
+use crate::process::{environ_of, shown_command};
 
 /// Longest time for a killed process to be gone, and for a program to do its work.
 const SOON: Duration = Duration::from_secs(10);
@@ -136,7 +137,10 @@ ready_after = "1ms"
         let others = processes.filter(|process| process.pid != leader);
         // A leader that is just starting is not in the ledger yet.
         let others = others.filter(|process| !describe(process.pid).contains(" --look-around "));
-        others.filter(|process| has_variable(process.pid, &mark)).collect()
+        let is_marked = |process: &ProcessId| {
+            environ_of(process.pid).split(|byte| *byte == 0).any(|one| one == mark.as_bytes())
+        };
+        others.filter(is_marked).collect()
     }
 
     /// A process, if it belongs to this home: no other process is ever struck.
@@ -163,16 +167,8 @@ ready_after = "1ms"
     }
 }
 
-fn has_variable(pid: u32, wanted: &str) -> bool {
-    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environ.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
-}
-
 pub(super) fn describe(pid: u32) -> String {
-    format!(
-        "process {pid} {}",
-        String::from_utf8_lossy(&command_of(pid)).replace('\0', " ").trim_end()
-    )
+    format!("process {pid} {}", shown_command(pid))
 }
 
 pub(super) fn kill9(process: ProcessId) -> Result {

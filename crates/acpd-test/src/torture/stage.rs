@@ -372,7 +372,7 @@ impl Stage {
             return Err(format!("`acpctl daemon stop`: {error}").into());
         }
         let left = self.scene.leftovers();
-        let bridge = self.editor.program.child.id();
+        let bridge = self.editor.program.child.0.id();
         let bridge = super::scene::describe(bridge);
         let left: Vec<_> = left.into_iter().filter(|what| *what != bridge).collect();
         if left.is_empty() {
