@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{AGENTS, Soak, count};
+use super::{AGENTS, Soak};
 use crate::home::Result;
 use crate::peer::Peer;
 use crate::rng::Rng;
@@ -69,12 +69,12 @@ fn sessions(soak: &Soak, n: u64, rng: &mut Rng, left: &mut Vec<String>) -> Resul
         if rng.below_u64(3) > 0 {
             left.push(session.clone());
         }
-        count(&soak.counts.sessions);
+        soak.count("sessions", 1);
         for _ in 0..=rng.below_u64(4) {
             let text = PROMPTS[rng.below(PROMPTS.len())];
-            count(&soak.counts.prompts);
+            soak.count("prompts", 1);
             if let Err(error) = peer.prompt(&session, text, |_| ()) {
-                count(&soak.counts.cut);
+                soak.count("cut", 1);
                 // An answer with an error; without an answer the daemon is gone.
                 if !error.to_string().starts_with('{') {
                     return Err(error);

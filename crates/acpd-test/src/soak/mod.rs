@@ -18,8 +18,9 @@
 mod clients;
 mod figures;
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -75,7 +76,7 @@ pub fn run(options: &Options, bins: &Path) -> Result {
         seed: options.seed,
         warming: AtomicBool::new(true),
         over: Over::default(),
-        counts: Counts::default(),
+        counts: Mutex::default(),
         failure: Mutex::default(),
     };
     let time = Duration::from_secs_f64(options.minutes * 60.0);
@@ -122,20 +123,8 @@ struct Soak {
     /// Set while the daemon may be killed.
     warming: AtomicBool,
     over: Over,
-    counts: Counts,
+    counts: Mutex<BTreeMap<&'static str, usize>>,
     failure: Mutex<Option<String>>,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    prompts: AtomicU64,
-    cut: AtomicU64,
-    sessions: AtomicU64,
-    agents: AtomicU64,
-    shims: AtomicU64,
-    daemons: AtomicU64,
-    expired: AtomicU64,
-    backups: AtomicU64,
 }
 
 /// Set at the end; threads may wait for it.
@@ -161,11 +150,11 @@ impl Over {
     }
 }
 
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
 impl Soak {
+    fn count(&self, what: &'static str, more: usize) {
+        *lock(&self.counts).entry(what).or_default() += more;
+    }
+
     /// Notes a failure, with the figures of this moment.
     fn fail(&self, what: String) {
         let mut failure = lock(&self.failure);
@@ -188,7 +177,7 @@ impl Soak {
                 } else if let Ok(daemon) = self.home.daemon() {
                     signal_one(daemon, StopSignal::Kill);
                 }
-                count(&self.counts.daemons);
+                self.count("daemons", 1);
                 continue;
             }
             // Processes that start or end at this moment are skipped.
@@ -198,11 +187,11 @@ impl Soak {
             match self.home.shim(leader.pid).filter(|_| rng.below_u64(3) == 0) {
                 Some(shim) => {
                     signal_one(shim, StopSignal::Kill);
-                    count(&self.counts.shims);
+                    self.count("shims", 1);
                 }
                 None => {
                     kill_tree(leader);
-                    count(&self.counts.agents);
+                    self.count("agents", 1);
                 }
             }
         }
@@ -217,8 +206,7 @@ impl Soak {
             let warming = self.warming.load(Ordering::Relaxed);
             match self.home.read_json(&["gc", "--yes"]) {
                 Ok(gone) => {
-                    let gone = gone["sessions"].as_array().map_or(0, Vec::len);
-                    self.counts.expired.fetch_add(gone as u64, Ordering::Relaxed);
+                    self.count("expired", gone["sessions"].as_array().map_or(0, Vec::len));
                 }
                 // The daemon was killed meanwhile.
                 Err(_) if warming => {}
@@ -226,7 +214,7 @@ impl Soak {
             }
             if round.is_multiple_of(3) {
                 match self.home.read(&["backup", &backup]) {
-                    Ok(_) => count(&self.counts.backups),
+                    Ok(_) => self.count("backups", 1),
                     Err(error) => self.fail(format!("acpctl backup: {error}")),
                 }
             }
@@ -262,20 +250,14 @@ impl Soak {
     }
 
     fn print(&self) {
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Counts { prompts, cut, sessions, agents, shims, daemons, expired, backups } =
-            &self.counts;
+        let counts = lock(&self.counts);
+        let [prompts, sessions, cut, agents, shims, daemons, expired, backups] =
+            ["prompts", "sessions", "cut", "agents", "shims", "daemons", "expired", "backups"]
+                .map(|what| counts.get(what).copied().unwrap_or(0));
         println!(
-            "{} prompts in {} sessions, {} cut off; killed: {} agents, {} shims, {} times the daemon; \
-             {} sessions over a limit, {} backups",
-            get(prompts),
-            get(sessions),
-            get(cut),
-            get(agents),
-            get(shims),
-            get(daemons),
-            get(expired),
-            get(backups),
+            "{prompts} prompts in {sessions} sessions, {cut} cut off; killed: {agents} agents, \
+             {shims} shims, {daemons} times the daemon; {expired} sessions over a limit, {backups} \
+             backups"
         );
     }
 }
