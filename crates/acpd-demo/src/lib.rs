@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 use acpd_sys::signals;
 use serde_json::{Map, Value, json};
 
-pub use options::{Options, help};
+pub use options::Options;
 pub use record::{Direction, RecordLine, read_record};
 
 use record::Recorder;
