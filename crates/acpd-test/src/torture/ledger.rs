@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
 
+use acpd_demo::{Direction, RecordLine};
 use serde_json::Value;
 
 use super::view::numbered;
@@ -17,18 +18,18 @@ pub(super) struct Ledger {
     /// Outcome of each prompt, by its tag.
     pub(super) prompts: BTreeMap<String, Received>,
     /// Questions: process, id, number of answers.
-    pub(super) questions: BTreeMap<(u64, String), u32>,
+    pub(super) questions: BTreeMap<(u32, String), u32>,
     /// Processes of the agent, in the order of their start.
-    pub(super) starts: Vec<u64>,
+    pub(super) starts: Vec<u32>,
     /// Processes of an earlier run that lived at a start.
     pub(super) beside: Vec<String>,
     /// Open prompts: process and request to tag.
-    open: BTreeMap<(u64, String), String>,
+    open: BTreeMap<(u32, String), String>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Received {
-    pub(super) by: Vec<u64>,
+    pub(super) by: Vec<u32>,
     /// Chunks that it began to write.
     pub(super) chunks: Vec<String>,
     /// Number of answers.
@@ -52,32 +53,29 @@ impl Ledger {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         self.offset += whole as u64;
         for line in bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let entry: Value = serde_json::from_slice(line)?;
-            self.take(&entry);
+            self.take(&serde_json::from_slice(line)?);
         }
         Ok(())
     }
 
     /// The running process, if it is known.
     pub(super) fn leader(&self) -> Option<u32> {
-        self.starts.last().map(|pid| *pid as u32)
+        self.starts.last().copied()
     }
 
-    fn take(&mut self, entry: &Value) {
-        let pid = entry["pid"].as_u64().unwrap_or_default();
-        let line = entry["line"].as_str().unwrap_or_default();
-        match entry["dir"].as_str() {
-            Some("event") if line == "start" => self.starts.push(pid),
-            Some("event") if line.starts_with("beside ") => {
+    fn take(&mut self, RecordLine { pid, dir, line, .. }: &RecordLine) {
+        match dir {
+            Direction::Event if line == "start" => self.starts.push(*pid),
+            Direction::Event if line.starts_with("beside ") => {
                 self.beside.push(format!("{line}, when {pid} started"));
             }
-            Some("in") => self.received(pid, &parse(line)),
-            Some("out") => self.sent(pid, &parse(line)),
-            _ => {}
+            Direction::Event => {}
+            Direction::In => self.received(*pid, &parse(line)),
+            Direction::Out => self.sent(*pid, &parse(line)),
         }
     }
 
-    fn received(&mut self, pid: u64, message: &Value) {
+    fn received(&mut self, pid: u32, message: &Value) {
         let id = message["id"].to_string();
         if message["method"] == "session/prompt" {
             let text = message["params"]["prompt"][0]["text"].as_str().unwrap_or_default();
@@ -89,7 +87,7 @@ impl Ledger {
         }
     }
 
-    fn sent(&mut self, pid: u64, message: &Value) {
+    fn sent(&mut self, pid: u32, message: &Value) {
         let id = message["id"].to_string();
         if let Some(chunk) = numbered(message) {
             let tag = chunk.split('/').next().unwrap_or_default();

@@ -23,11 +23,7 @@ impl By {
 
     /// Agent (an index of [`AGENTS`]) and session.
     pub(super) fn index(self) -> usize {
-        match self {
-            By::Editor => 0,
-            By::Run => 1,
-            By::Token => 2,
-        }
+        self as usize
     }
 }
 
