@@ -4,7 +4,6 @@ use crate::Untrusted;
 
 /// An agent's login: state, evidence, and ways to log in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct AuthInfo {
     /// State of the login.
     pub state: AuthState,
@@ -79,7 +78,6 @@ pub enum AuthSource {
 
 /// A way to log in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct LoginMethod {
     /// Identifier of the method.
     pub id: Untrusted,
@@ -92,7 +90,6 @@ pub struct LoginMethod {
 
 /// Notice: an agent's login has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct AuthChanged {
     /// Name of the agent's profile.
     pub agent: Untrusted,

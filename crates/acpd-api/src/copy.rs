@@ -19,7 +19,6 @@ pub enum CopyLine {
 
 /// A copy of the journal, as `acpctl backup --json` and `acpctl restore --json` print it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct CopyReport {
     /// Path of the backup, or of the restored journal.
     pub file: Untrusted,

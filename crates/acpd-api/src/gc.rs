@@ -19,7 +19,6 @@ pub struct GcParams {
 
 /// Sessions over a limit, listed or deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct GcResult {
     /// The sessions, least recently used first.
     pub sessions: Vec<GcSession>,

@@ -9,7 +9,6 @@ use crate::{AuthInfo, BudgetInfo, Untrusted, Usage};
 
 /// State of the daemon, all agents and all sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Status {
     /// State of the daemon.
     pub daemon: DaemonInfo,
@@ -68,7 +67,6 @@ pub struct DaemonInfo {
 
 /// Package of a registry, and the repository in which it is developed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct PackageInfo {
     /// Name in the registry.
     pub name: Untrusted,
@@ -78,7 +76,6 @@ pub struct PackageInfo {
 
 /// Changes of the configuration file since it was loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct ConfigChanged {
     /// Time of the change (ms since the epoch); absent if the file is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,7 +91,6 @@ pub struct ConfigChanged {
 
 /// Result of checking the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct ConfigReport {
     /// Path of the file.
     pub file: Untrusted,
@@ -106,7 +102,6 @@ pub struct ConfigReport {
 
 /// Effective values of the configuration, as `acpctl config show` prints them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct ConfigValues {
     /// Path of the file.
     pub file: Untrusted,
@@ -124,7 +119,6 @@ pub struct ConfigValues {
 
 /// Effective value of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct ConfigValue {
     /// Name of the key with its table, separated by dots.
     pub key: Untrusted,
@@ -154,7 +148,6 @@ pub enum ConfigPlace {
 
 /// A mistake in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct ConfigMistake {
     /// Description of the mistake, without its place.
     pub message: Untrusted,
@@ -312,7 +305,6 @@ impl AgentInfo {
 
 /// The process next to an agent's process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct ShimInfo {
     /// Process id of the shim.
     pub pid: u32,
@@ -323,7 +315,6 @@ pub struct ShimInfo {
 
 /// A variable of an agent's environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct VariableInfo {
     /// Name of the variable.
     pub name: Untrusted,
@@ -353,7 +344,6 @@ pub enum VariableFrom {
 
 /// The shell that supplies the environment of a login.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct LoginShellInfo {
     /// Path of the shell.
     pub program: Untrusted,
@@ -510,7 +500,6 @@ pub struct SessionRowKey {
 
 /// Current work of a running turn, by the agent's reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Doing {
     /// Kind of the work.
     pub kind: DoingKind,
@@ -618,7 +607,6 @@ impl RestoreLevel {
 
 /// The running turn of a session, or the last one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct TurnInfo {
     /// State of the session's turn.
     pub state: TurnState,

@@ -147,7 +147,6 @@ pub enum GivenAnswer {
     /// The form is filled in, or the page is opened.
     Accept {
         /// The members of the form.
-        #[serde(default)]
         content: Option<Value>,
     },
     /// The form or page is refused.
@@ -189,7 +188,6 @@ pub struct ForgetParams {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyTestParams {
     /// Agent profile; the default agent if absent.
-    #[serde(default)]
     pub agent: Option<String>,
     /// Working directory of the session.
     pub cwd: String,

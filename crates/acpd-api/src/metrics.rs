@@ -8,7 +8,6 @@ use crate::{AgentState, SessionState, Untrusted};
 
 /// Result of `_acpd/metrics`. Times are seconds, sizes are bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Metrics {
     /// Version of the program.
     pub version: Untrusted,
@@ -37,7 +36,6 @@ pub struct Metrics {
 
 /// Figures of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct AgentMetrics {
     /// Name of the agent's profile.
     pub name: Untrusted,
@@ -57,7 +55,6 @@ pub struct AgentMetrics {
 
 /// Turns of all sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct TurnMetrics {
     /// Number of running turns.
     pub running: u32,
@@ -127,7 +124,6 @@ pub struct Latencies {
 
 /// A histogram of durations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Histogram {
     /// Buckets with rising limits. Each counts the values of the ones before it, too.
     pub buckets: Vec<Bucket>,
@@ -139,7 +135,6 @@ pub struct Histogram {
 
 /// One bucket of a [`Histogram`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Bucket {
     /// Upper limit of the bucket.
     pub le: f64,

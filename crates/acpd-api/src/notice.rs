@@ -184,7 +184,6 @@ pub struct SessionGone {
 
 /// acpd has deleted sessions over a limit of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct SessionsExpired {
     /// Up to 16 sessions, the least recently used first.
     pub sessions: Vec<GcSession>,
@@ -267,7 +266,6 @@ pub struct Unanswered {
 
 /// The state of an agent has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct AgentNotice {
     /// Name of the agent's profile.
     pub agent: Untrusted,

@@ -47,7 +47,6 @@ pub struct LogLevelParams {
 
 /// Current and configured log levels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct LogLevel {
     /// The current level or filter.
     pub level: Untrusted,
@@ -62,7 +61,6 @@ impl LogLevel {
 
 /// A reference to an agent profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct AgentRef {
     /// Name of the agent's profile.
     pub agent: String,
@@ -70,7 +68,6 @@ pub struct AgentRef {
 
 /// Parameters for restarting an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct RestartParams {
     /// Name of the agent's profile.
     pub agent: String,
@@ -81,7 +78,6 @@ pub struct RestartParams {
 
 /// All enabled agents, and others with sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct AgentList {
     /// Sorted by name.
     pub agents: Vec<AgentInfo>,
@@ -123,7 +119,6 @@ impl SessionRef {
 
 /// MCP servers of connected clients.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct McpServerList {
     /// Names given by the clients.
     pub servers: Vec<Untrusted>,
@@ -131,7 +126,6 @@ pub struct McpServerList {
 
 /// Parameters for calling an MCP server of a client.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct McpCallParams {
     /// The session in question.
     #[serde(rename = "ref")]
@@ -186,7 +180,6 @@ impl ArchiveFilter {
 
 /// Sessions of all agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct SessionList {
     /// The most recently used first.
     pub sessions: Vec<SessionInfo>,
@@ -194,7 +187,6 @@ pub struct SessionList {
 
 /// Parameters for renaming a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct RenameParams {
     /// The session in question.
     #[serde(rename = "ref")]
@@ -205,7 +197,6 @@ pub struct RenameParams {
 
 /// Parameters for setting a title.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct TitleParams {
     /// The session in question.
     #[serde(rename = "ref")]
@@ -216,7 +207,6 @@ pub struct TitleParams {
 
 /// Parameters for moving a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct MoveParams {
     /// The session in question.
     #[serde(rename = "ref")]
@@ -227,7 +217,6 @@ pub struct MoveParams {
 
 /// Parameters for following a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct AttachParams {
     /// The session in question.
     #[serde(rename = "ref")]
@@ -242,7 +231,6 @@ pub struct AttachParams {
 
 /// The session that is followed now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct AttachResult {
     /// The session as it is now.
     pub session: SessionInfo,
@@ -265,7 +253,6 @@ pub struct CancelParams {
 
 /// Parameters for deleting a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct RemoveParams {
     /// The session in question.
     #[serde(flatten)]
@@ -277,7 +264,6 @@ pub struct RemoveParams {
 
 /// Effect of deleting a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct RemoveResult {
     /// Time until which it can be restored (ms since the epoch), if it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -315,7 +301,6 @@ pub struct UndoResult {
 
 /// Parameters for reading a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct LogParams {
     /// The session in question.
     #[serde(rename = "ref")]
@@ -343,7 +328,6 @@ pub struct LogResult {
 
 /// One line of a journal.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct LogEntry {
     /// Sequence number of the line.
     pub seq: u64,

@@ -16,7 +16,6 @@ pub struct QueueInfo {
 
 /// A queued prompt.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct QueuedPrompt {
     /// Place in the queue, counted from 1.
     pub place: u32,
@@ -42,7 +41,6 @@ impl QueuedPrompt {
 
 /// Parameters for taking back a queued prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct QueueRemoveParams {
     /// The session in question.
     #[serde(rename = "ref")]
@@ -56,7 +54,6 @@ pub struct QueueRemoveParams {
 
 /// Parameters for changing a queued prompt.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct QueueEditParams {
     /// The session in question.
     #[serde(rename = "ref")]
@@ -72,7 +69,6 @@ pub struct QueueEditParams {
 
 /// Parameters for moving a queued prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct QueueMoveParams {
     /// The session in question.
     #[serde(rename = "ref")]

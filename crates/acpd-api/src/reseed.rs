@@ -4,7 +4,6 @@ use crate::SessionRef;
 
 /// Parameters for giving up the agent's copy of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct ReseedParams {
     /// The session in question.
     #[serde(rename = "ref")]

@@ -20,19 +20,16 @@ impl Eq for RawId {}
 
 /// `client` in [`crate::ClientMeta`]: a client that resumes after a lost connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct ClientToken {
     /// Identity of the client over all its connections: 16 to 64 random characters of
     /// `[A-Za-z0-9_-]`.
     pub token: String,
     /// State of earlier connections; absent or null on the first one.
-    #[serde(default)]
     pub resume: Option<Resume>,
 }
 
 /// State of a client that resumes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Resume {
     /// The last [`Resumed::generation`].
     pub generation: String,
@@ -52,7 +49,6 @@ pub struct Resume {
 
 /// A session that a client is leaving: the client still follows it if the request fails.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Leaving {
     /// Last received sequence number.
     pub seq: u64,
@@ -63,7 +59,6 @@ pub struct Leaving {
 /// `agentCapabilities._meta._acpd` in the answer to `initialize`, for a client with a token. A
 /// daemon without it cannot resume connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Resumed {
     /// Identity of the journal. Another journal has other sessions and numbers.
     pub generation: String,
@@ -78,7 +73,6 @@ pub struct Resumed {
 ///
 /// Lines are counted from 1 after the first `initialize`; lines `initialize` never count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Received {
     /// Number of safe lines since the first `initialize`.
     pub lines: u64,
@@ -86,7 +80,6 @@ pub struct Received {
 
 /// Answers that the client has received; acpd may forget them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Answered {
     /// The ids of their requests.
     pub ids: Vec<RawId>,

@@ -4,7 +4,6 @@ use crate::{SessionInfo, Untrusted};
 
 /// Parameters for searching conversations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct SearchParams {
     /// Words that a hit must all have. One may be a phrase, and a `*` at its end stands for any
     /// ending. Case, accents and punctuation do not matter.
@@ -22,7 +21,6 @@ pub struct SearchParams {
 
 /// Hits of a search.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct SearchResult {
     /// The best first; of equal ones, the newest.
     pub hits: Vec<Hit>,
@@ -30,7 +28,6 @@ pub struct SearchResult {
 
 /// A matching message or tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Hit {
     /// The session of the hit.
     pub session: SessionInfo,
@@ -58,7 +55,6 @@ pub enum Speaker {
 
 /// A piece of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Part {
     /// The piece; joined, the pieces are the text.
     pub text: Untrusted,

@@ -12,7 +12,6 @@ const RAW_BYTES: usize = 64 << 10;
 /// Texts are whole, as the agent wrote them; a bounded part has the number of bytes that are left
 /// out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Shown {
     /// `read`, `edit`, `execute`, …; `other` if it is not known.
     pub kind: Untrusted,

@@ -70,7 +70,6 @@ impl<'de> Deserialize<'de> for Amount {
 
 /// An amount in its currency.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Cost {
     /// The amount in units of the currency, such as dollars.
     pub amount: Amount,
@@ -80,7 +79,6 @@ pub struct Cost {
 
 /// The agent's last report about a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Usage {
     /// Tokens in the context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,7 +124,6 @@ impl Tokens {
 
 /// Usage of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct TurnUsage {
     /// Tokens of the turn.
     #[serde(default, skip_serializing_if = "Tokens::is_empty")]
@@ -175,7 +172,6 @@ pub enum UsageBy {
 
 /// Sums of usage by group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct UsageReport {
     /// One for each agent, session, directory or day.
     pub totals: Vec<UsageTotal>,

@@ -6,7 +6,6 @@ use crate::{AgentInfo, InteractionInfo, SessionInfo, SessionRef, SessionRowKey, 
 
 /// Result of `_acpd/watch`: all rows at that moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Watched {
     /// Every session that is not archived, the most recently used first, as in
     /// `_acpd/session/list`.

@@ -6,7 +6,6 @@ use crate::Untrusted;
 
 /// Why a turn was cut short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct CutShort {
     /// Reason in words: `cancelled`, ``agent `demo`: stopped by a person``.
     pub why: Untrusted,

@@ -179,6 +179,7 @@ fn members(fields: &Fields, rule: Option<&str>, types: &BTreeMap<String, Item>) 
             return format!("| | all of {ty} | {text} |");
         }
         let name = serde(&field.attrs, "rename").unwrap_or_else(|| renamed(&name, rule));
+        assert!(!name.contains('_'), "`{name}` is not in camel case");
         let is_option = field.ty.to_token_stream().to_string().starts_with("Option");
         let may_lack = is_option
             || serde(&field.attrs, "default").is_some()
