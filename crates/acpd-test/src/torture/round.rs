@@ -1,6 +1,6 @@
 //! One round: all clients prompt, the killer strikes, everything comes to rest, and is compared.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use acpd_sys::process::{StopSignal, signal_one};
 use serde_json::json;
@@ -17,9 +17,6 @@ struct Round<'a> {
     stage: &'a mut Stage,
     plan: &'a Plan,
     strikes: std::slice::Iter<'a, (u64, Strike)>,
-    answers: BTreeMap<String, Answer>,
-    /// Prompts without an answer yet, by the client's request.
-    asked: BTreeMap<(By, u64), String>,
     struck: [bool; 3],
     daemon_struck: bool,
 }
@@ -27,6 +24,8 @@ struct Round<'a> {
 /// Plays a round and compares. The error has the differences.
 pub(super) fn play(stage: &mut Stage, plan: &Plan) -> Result {
     stage.seen = 0;
+    stage.answers.clear();
+    stage.asked.clear();
     stage.starts_daemon = plan.starts_daemon;
     let before = [0, 1, 2].map(|index| stage.journals[index].last());
     let losses = stage.losses;
@@ -36,19 +35,17 @@ pub(super) fn play(stage: &mut Stage, plan: &Plan) -> Result {
         stage,
         plan,
         strikes: plan.strikes.iter(),
-        answers: BTreeMap::new(),
-        asked: BTreeMap::new(),
         struck: [false; 3],
         daemon_struck: false,
     };
-    round.send_prompts()?;
+    plan.prompts.iter().try_for_each(|prompt| round.stage.prompt(prompt))?;
     round.strike_in_time()?;
     round.rest()?;
     round.send_again()?;
-    let Round { answers, struck, mut daemon_struck, stage, .. } = round;
+    let Round { struck, mut daemon_struck, stage, .. } = round;
     daemon_struck |= stage.losses > losses;
     commands_succeeded(stage, plan)?;
-    let mut found = compare(stage, plan, &answers, before, struck, daemon_struck)?;
+    let mut found = compare(stage, plan, before, struck, daemon_struck)?;
     for (index, (old, new)) in leaders.into_iter().zip(stage.leaders()?).enumerate() {
         if let Some(old) = old.filter(|old| !struck[index] && !stage.killed.contains(old))
             && new != Some(old)
@@ -60,33 +57,13 @@ pub(super) fn play(stage: &mut Stage, plan: &Plan) -> Result {
 }
 
 impl Round<'_> {
-    fn send_prompts(&mut self) -> Result {
-        for prompt in &self.plan.prompts {
-            let Prompt { tag, by, .. } = prompt;
-            let params = params(self.stage, prompt);
-            match by {
-                By::Editor => {
-                    let id = self.stage.editor.request("session/prompt", &params);
-                    self.asked.insert((*by, id), tag.clone());
-                }
-                By::Token => {
-                    let id = self.stage.token.request("session/prompt", &params);
-                    self.asked.insert((*by, id), tag.clone());
-                }
-                By::Run => start_run(self.stage, prompt, false)?,
-            }
-        }
-        Ok(())
-    }
-
     /// Strikes after a number of lines, or when no more come.
     fn strike_in_time(&mut self) -> Result {
         while let Some((at, strike)) = self.strikes.next() {
             let plan = self.plan;
-            let (answers, asked) = (&mut self.answers, &mut self.asked);
             self.stage.wait("lines or answers", |stage| {
-                collect(stage, plan, answers, asked);
-                let enough = stage.seen >= *at || answers.len() == plan.prompts.len();
+                stage.collect(plan);
+                let enough = stage.seen >= *at || stage.answers.len() == plan.prompts.len();
                 if enough { Ok(()) } else { Err(format!("{} lines of {at}", stage.seen)) }
             })?;
             self.strike(strike)?;
@@ -96,11 +73,10 @@ impl Round<'_> {
 
     fn rest(&mut self) -> Result {
         let plan = self.plan;
-        let (answers, asked) = (&mut self.answers, &mut self.asked);
         self.stage.wait("the end of the round", |stage| {
-            collect(stage, plan, answers, asked);
-            if answers.len() < plan.prompts.len() {
-                return Err(format!("answers came only to {:?}", answers.keys()));
+            stage.collect(plan);
+            if stage.answers.len() < plan.prompts.len() {
+                return Err(format!("answers came only to {:?}", stage.answers.keys()));
             }
             stage.settled()?;
             // Read again: the daemon may have died before its answers came.
@@ -115,29 +91,26 @@ impl Round<'_> {
     /// All clients repeat their finished prompts under their keys: nothing runs again, and the
     /// answers are the first ones.
     fn send_again(&mut self) -> Result {
-        let mut asked = BTreeMap::new();
-        for prompt in self.plan.prompts.iter().filter(|prompt| prompt.by != By::Run) {
+        let (plan, mut sent) = (self.plan, Vec::new());
+        let first = std::mem::take(&mut self.stage.answers);
+        for prompt in plan.prompts.iter().filter(|prompt| prompt.by != By::Run) {
             let turns = self.stage.journals[prompt.by.index()].turns(0);
-            if !turns.iter().any(|turn| turn.tag == prompt.tag) {
-                continue;
+            if turns.iter().any(|turn| turn.tag == prompt.tag) {
+                self.stage.prompt(prompt)?;
+                sent.push(&prompt.tag);
             }
-            let params = params(self.stage, prompt);
-            let id = match prompt.by {
-                By::Token => self.stage.token.request("session/prompt", &params),
-                _ => self.stage.editor.request("session/prompt", &params),
-            };
-            asked.insert((prompt.by, id), prompt.tag.clone());
         }
-        let (plan, mut again, count) = (self.plan, BTreeMap::new(), asked.len());
         self.stage.wait("answers to what was sent again", |stage| {
-            collect(stage, plan, &mut again, &mut asked);
-            again.retain(|tag, _| plan.prompts.iter().any(|it| it.tag == *tag && it.by != By::Run));
-            let text = || format!("answers came only to {:?}", again.keys());
-            if again.len() == count { Ok(()) } else { Err(text()) }
+            stage.collect(plan);
+            let text = || format!("answers came only to {:?}", stage.answers.keys());
+            let has_all = sent.iter().all(|tag| stage.answers.contains_key(*tag));
+            if has_all { Ok(()) } else { Err(text()) }
         })?;
-        for (tag, second) in again {
-            let first = self.answers.get(&tag).unwrap_or(&Answer::Nobody);
-            let is_same = match (first, &second) {
+        let again = std::mem::replace(&mut self.stage.answers, first);
+        for tag in sent {
+            let first = self.stage.answers.get(tag).unwrap_or(&Answer::Nobody);
+            let second = &again[tag];
+            let is_same = match (first, second) {
                 (Answer::Nobody, _) | (Answer::Failed(_), Answer::Failed(_)) => true,
                 (first, second) => first == second,
             };
@@ -192,12 +165,8 @@ impl Round<'_> {
             }
             Strike::Bridge => {
                 stage.editor.program.kill();
-                self.asked.retain(|(by, _), tag| {
-                    if *by == By::Editor {
-                        self.answers.insert(tag.clone(), Answer::Nobody);
-                    }
-                    *by != By::Editor
-                });
+                let lost = stage.asked.extract_if(.., |(by, _), _| *by == By::Editor);
+                stage.answers.extend(lost.map(|(_, tag)| (tag, Answer::Nobody)));
             }
             Strike::Run => {
                 let running = stage.run.as_mut().filter(|run| run.ended.is_none());
@@ -223,14 +192,48 @@ impl Round<'_> {
     }
 }
 
-/// A client's request for a prompt, whose key is its tag.
-fn params(stage: &Stage, prompt: &Prompt) -> serde_json::Value {
-    let Prompt { tag, by, text, .. } = prompt;
-    json!({
-        "sessionId": stage.sessions[by.index()],
-        "prompt": [{"type": "text", "text": text}],
-        "_meta": {"_acpd": {"idempotencyKey": tag}},
-    })
+impl Stage {
+    /// Has the client send a prompt, whose key is its tag.
+    fn prompt(&mut self, prompt: &Prompt) -> Result {
+        let Prompt { tag, by, text, .. } = prompt;
+        let params = json!({
+            "sessionId": self.sessions[by.index()],
+            "prompt": [{"type": "text", "text": text}],
+            "_meta": {"_acpd": {"idempotencyKey": tag}},
+        });
+        let id = match by {
+            By::Editor => self.editor.request("session/prompt", &params),
+            By::Token => self.token.request("session/prompt", &params),
+            By::Run => return start_run(self, prompt, false),
+        };
+        self.asked.insert((*by, id), tag.clone());
+        Ok(())
+    }
+
+    /// Takes the answers that have come.
+    fn collect(&mut self, plan: &Plan) {
+        for (id, message) in std::mem::take(&mut self.editor.answers) {
+            match self.asked.remove(&(By::Editor, id)) {
+                Some(tag) => drop(self.answers.insert(tag, check::answer(&message))),
+                None => drop(self.editor.answers.insert(id, message)),
+            }
+        }
+        for (id, message) in std::mem::take(&mut self.token.answers) {
+            if let Some(tag) = self.asked.remove(&(By::Token, id)) {
+                self.answers.insert(tag, check::answer(&message));
+            }
+        }
+        let Some(run) = &self.run else { return };
+        let Some(ended) = &run.ended else { return };
+        if plan.prompts.iter().any(|prompt| prompt.tag == run.tag) {
+            let answer = match ended.code {
+                _ if ended.killed || ended.never_began() => Answer::Nobody,
+                Some(0) => Answer::Stopped("end_turn".to_owned()),
+                _ => Answer::Failed(format!("{ended:?}")),
+            };
+            self.answers.entry(run.tag.clone()).or_insert(answer);
+        }
+    }
 }
 
 /// Calls `acpctl run` with a prompt, whose key is its tag.
@@ -250,36 +253,6 @@ fn kill_daemon(stage: &mut Stage) -> Result {
     kill9(daemon)
 }
 
-fn collect(
-    stage: &mut Stage,
-    plan: &Plan,
-    answers: &mut BTreeMap<String, Answer>,
-    asked: &mut BTreeMap<(By, u64), String>,
-) {
-    let editor = std::mem::take(&mut stage.editor.answers);
-    for (id, message) in editor {
-        match asked.remove(&(By::Editor, id)) {
-            Some(tag) => drop(answers.insert(tag, check::answer(&message))),
-            None => drop(stage.editor.answers.insert(id, message)),
-        }
-    }
-    for (id, message) in std::mem::take(&mut stage.token.answers) {
-        if let Some(tag) = asked.remove(&(By::Token, id)) {
-            answers.insert(tag, check::answer(&message));
-        }
-    }
-    let Some(run) = &stage.run else { return };
-    let Some(ended) = &run.ended else { return };
-    if plan.prompts.iter().any(|prompt| prompt.tag == run.tag) {
-        let answer = match ended.code {
-            _ if ended.killed || ended.never_began() => Answer::Nobody,
-            Some(0) => Answer::Stopped("end_turn".to_owned()),
-            _ => Answer::Failed(format!("{ended:?}")),
-        };
-        answers.entry(run.tag.clone()).or_insert(answer);
-    }
-}
-
 /// A command that was the only strike must have succeeded.
 fn commands_succeeded(stage: &mut Stage, plan: &Plan) -> Result {
     for child in std::mem::take(&mut stage.beside) {
@@ -295,7 +268,6 @@ fn commands_succeeded(stage: &mut Stage, plan: &Plan) -> Result {
 fn compare(
     stage: &mut Stage,
     plan: &Plan,
-    answers: &BTreeMap<String, Answer>,
     before: [u64; 3],
     struck: [bool; 3],
     daemon_struck: bool,
@@ -309,7 +281,7 @@ fn compare(
         found.extend(std::mem::take(&mut stage.ledgers[index].beside));
         let case = Case {
             prompts: plan.prompts.iter().filter(|prompt| prompt.by == by).collect(),
-            answers,
+            answers: &stage.answers,
             journal: &stage.journals[index],
             before: before[index],
             ledger: &stage.ledgers[index],

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::check::Answer;
 use super::clients::{Attach, Editor, Observer, Run};
 use super::ledger::Ledger;
 use super::lines::{Control, Event, What, Who, connect};
@@ -37,6 +38,10 @@ pub(super) struct Stage {
     pub(super) journals: [Journal; 3],
     /// Ids of the sessions, in the order of [`By::ALL`].
     pub(super) sessions: [String; 3],
+    /// Answers of this round, by the tags of the prompts.
+    pub(super) answers: BTreeMap<String, Answer>,
+    /// Prompts without an answer yet, by the client's request.
+    pub(super) asked: BTreeMap<(By, u64), String>,
     /// Leaders that were killed, or whose shim was.
     pub(super) killed: BTreeSet<u32>,
     /// Daemons that the tool has ended: none of them died at a crash point.
@@ -83,6 +88,8 @@ impl Stage {
             ledgers,
             journals: Default::default(),
             sessions: Default::default(),
+            answers: BTreeMap::new(),
+            asked: BTreeMap::new(),
             killed: BTreeSet::new(),
             shot: BTreeSet::new(),
             beside: Vec::new(),
