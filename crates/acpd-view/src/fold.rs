@@ -21,11 +21,10 @@ use acpd_api::{LogEntry, NAMESPACE, StateChanged, Untrusted, method};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::block::{Block, Id, short};
+use crate::block::{Block, Id, Kind, short};
 use crate::header::{self, Field, Header};
 use crate::lenient::{self, text};
 pub use notice::{cut_short, person};
-use turn::Speaker;
 pub use turn::{Started, Turn};
 
 /// Tool calls and subagent sessions with open questions.
@@ -326,16 +325,10 @@ impl State {
         let Some(kind) = kind.as_ref().and_then(Value::as_str) else {
             return self.unread(step, "an update of the agent");
         };
-        let speaker = match kind {
-            "user_message_chunk" => Some(Speaker::User),
-            "agent_message_chunk" => Some(Speaker::Agent),
-            "agent_thought_chunk" => Some(Speaker::Thought),
-            _ => None,
-        };
-        if let Some(speaker) = speaker {
-            return self.turn().chunk(step, speaker, steered, update);
-        }
         match kind {
+            "user_message_chunk" => self.turn().chunk(step, Kind::Prompt, steered, update),
+            "agent_message_chunk" => self.turn().chunk(step, Kind::Answer, steered, update),
+            "agent_thought_chunk" => self.turn().chunk(step, Kind::Thought, steered, update),
             "tool_call" | "tool_call_update" => {
                 let folder = self.folder.clone();
                 self.turn().call(step, folder, update)

@@ -1,5 +1,6 @@
 //! Assigns the lines of a turn to blocks.
 
+use std::mem::discriminant;
 use std::sync::Arc;
 
 use acpd_api::Untrusted;
@@ -35,13 +36,6 @@ pub struct Started {
     pub turn: u64,
     /// In ms since the epoch.
     pub at: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Speaker {
-    User,
-    Agent,
-    Thought,
 }
 
 impl Turn {
@@ -100,20 +94,23 @@ impl Turn {
         })
     }
 
+    /// Adds a chunk to the message that it continues, or begins a message of this kind.
     pub(super) fn chunk(
         &mut self,
         step: &Step<'_>,
-        speaker: Speaker,
+        kind: fn(Message) -> Kind,
         steered: bool,
         mut update: Map<String, Value>,
     ) -> Vec<Id> {
         let content = lenient::blocks(update.remove("content"));
-        let id = text(&update, "messageId");
+        let mut new = Message { steered, id: text(&update, "messageId"), ..Message::default() };
         self.within(step, |blocks, changed| {
             if let Some(block) = blocks.last_mut()
                 && block.progress == Progress::Running
-                && let Some(message) = of_speaker(&mut block.kind, speaker)
-                && (&message.id, message.steered) == (&id, steered)
+                && discriminant(&block.kind) == discriminant(&kind(Message::default()))
+                && let Kind::Prompt(message) | Kind::Answer(message) | Kind::Thought(message) =
+                    &mut block.kind
+                && (&message.id, message.steered) == (&new.id, steered)
             {
                 for content in content {
                     message.add(content);
@@ -122,16 +119,10 @@ impl Turn {
                 changed.push(block.id);
                 return;
             }
-            let mut message = Message { steered, id, ..Message::default() };
             for content in content {
-                message.add(content);
+                new.add(content);
             }
-            let kind = match speaker {
-                Speaker::User => Kind::Prompt(message),
-                Speaker::Agent => Kind::Answer(message),
-                Speaker::Thought => Kind::Thought(message),
-            };
-            push(blocks, Block::new(step.seq, kind, Progress::Running), changed);
+            push(blocks, Block::new(step.seq, kind(new), Progress::Running), changed);
         })
     }
 
@@ -324,15 +315,6 @@ impl Message {
             }
             _ => self.content.push(Content::Other(content)),
         }
-    }
-}
-
-fn of_speaker(kind: &mut Kind, speaker: Speaker) -> Option<&mut Message> {
-    match (kind, speaker) {
-        (Kind::Prompt(message), Speaker::User)
-        | (Kind::Answer(message), Speaker::Agent)
-        | (Kind::Thought(message), Speaker::Thought) => Some(message),
-        _ => None,
     }
 }
 
