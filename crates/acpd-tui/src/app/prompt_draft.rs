@@ -68,8 +68,8 @@ impl From<&str> for PromptDraft {
 }
 
 impl PromptDraft {
-    /// Reads a queued prompt. Attachments of other programs may have no mark; they stay with any
-    /// later text.
+    /// Reads a queued prompt, which the draft replaces. Attachments of other programs may have no
+    /// mark; they stay with any later text.
     pub(super) fn read(prompt: &QueuedPrompt) -> PromptDraft {
         let (text, others) = prompt.parts();
         let all = others.into_iter().map(|block| {
@@ -78,7 +78,7 @@ impl PromptDraft {
             Attached { mark, file: None, block: Rc::new(block) }
         });
         let all = all.collect();
-        PromptDraft { text, all, in_place_of: None }
+        PromptDraft { text, all, in_place_of: Some(prompt.ticket) }
     }
 
     pub(super) fn followed_by(mut self, more: PromptDraft) -> PromptDraft {

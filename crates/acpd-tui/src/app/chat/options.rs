@@ -16,29 +16,15 @@ use crate::pick_list::{PickList, PickRow};
 
 #[derive(Debug, Clone)]
 pub(super) enum MenuChoice {
-    Mode(Untrusted),
-    Value { option: Untrusted, value: Value },
+    /// A request that changes a setting, and its parameters.
+    Set(&'static str, Value),
     Block(Id),
-    Waiting(Waiting),
+    Waiting(PromptDraft),
 }
 
 pub(super) type Menu = PickList<MenuChoice>;
 
-#[derive(Debug, Clone)]
-pub(super) struct Waiting {
-    pub(super) place: u32,
-    pub(super) ticket: u64,
-    pub(super) said: PromptDraft,
-}
-
-impl Waiting {
-    pub(super) fn of(prompt: &QueuedPrompt) -> Waiting {
-        let said = PromptDraft { in_place_of: Some(prompt.ticket), ..PromptDraft::read(prompt) };
-        Waiting { place: prompt.place, ticket: prompt.ticket, said }
-    }
-}
-
-fn menu_of_settings(settings: &Settings) -> Option<Menu> {
+fn menu_of_settings(session: &Untrusted, settings: &Settings) -> Option<Menu> {
     let row = |name: Text, is_current: bool, choice: MenuChoice| {
         PickRow::new(name, if is_current { "(now)" } else { "" }, choice)
     };
@@ -49,7 +35,8 @@ fn menu_of_settings(settings: &Settings) -> Option<Menu> {
         rows.extend(modes.available_modes.iter().map(|mode| {
             let name = Text::from(mode.name.as_ref().unwrap_or(&mode.id));
             let is_current = modes.current_mode_id == mode.id;
-            row(name, is_current, MenuChoice::Mode(mode.id.clone()))
+            let params = SetModeParams { session_id: session.raw(), mode_id: mode.id.raw() };
+            row(name, is_current, MenuChoice::Set("session/set_mode", json!(params)))
         }));
     }
     // Some agents also report their modes as an option.
@@ -60,13 +47,16 @@ fn menu_of_settings(settings: &Settings) -> Option<Menu> {
         rows.push(PickRow::heading(option.name.as_ref().unwrap_or(&option.id)));
         let current = option.value();
         let value = |value: Value, name: Text, is_current: bool| {
-            row(name, is_current, MenuChoice::Value { option: option.id.clone(), value })
+            let value = to_raw_value(&value).ok()?;
+            let params = SetConfigOptionParams::new(session.raw(), option.id.raw(), &value);
+            let choice = MenuChoice::Set("session/set_config_option", json!(params));
+            Some(row(name, is_current, choice))
         };
         if let Value::Bool(on) = option.current_value {
-            rows.push(value(json!(true), "on".into(), on));
-            rows.push(value(json!(false), "off".into(), !on));
+            rows.extend(value(json!(true), "on".into(), on));
+            rows.extend(value(json!(false), "off".into(), !on));
         }
-        rows.extend(option.choices().map(|choice| {
+        rows.extend(option.choices().filter_map(|choice| {
             let name = Text::from(choice.name.as_ref().unwrap_or(&choice.value));
             value(json!(choice.value), name, choice.value == current)
         }));
@@ -74,13 +64,14 @@ fn menu_of_settings(settings: &Settings) -> Option<Menu> {
     PickList::of(rows)
 }
 
-pub(super) fn menu_of_queue(waiting: Vec<Waiting>) -> Option<Menu> {
-    let row = |prompt: Waiting| {
-        let label = text!("{}  {}", prompt.place, prompt.said.summary());
-        PickRow::new(label, "", MenuChoice::Waiting(prompt))
+pub(super) fn menu_of_queue(prompts: &[QueuedPrompt]) -> Option<Menu> {
+    let row = |prompt: &QueuedPrompt| {
+        let said = PromptDraft::read(prompt);
+        let label = text!("{}  {}", prompt.place, said.summary());
+        PickRow::new(label, "", MenuChoice::Waiting(said))
     };
     let heading = PickRow::heading("Take back, to change it");
-    PickList::of(std::iter::once(heading).chain(waiting.into_iter().map(row)))
+    PickList::of(std::iter::once(heading).chain(prompts.iter().map(row)))
 }
 
 pub(super) fn menu_of_files(files: Vec<(Id, Text)>) -> Option<Menu> {
@@ -107,7 +98,7 @@ impl AppState {
 
     pub(in crate::app) fn options(&mut self, link: LinkId, key: &SessionRowKey, result: &RawValue) {
         let settings = Settings::from_raw(result);
-        let menu = menu_of_settings(&settings);
+        let menu = menu_of_settings(&key.session_id, &settings);
         self.out.leave(link);
         // The conversation may be closed by now.
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
@@ -132,20 +123,9 @@ impl AppState {
                 match chat.menu.take().and_then(PickList::into_chosen) {
                     Some(MenuChoice::Block(block)) => chat.conversation.open(block),
                     Some(MenuChoice::Waiting(prompt)) => self.take_back(prompt),
-                    Some(MenuChoice::Mode(id)) => {
+                    Some(MenuChoice::Set(method, params)) => {
                         let link = self.errand(&key.agent);
-                        let params =
-                            SetModeParams { session_id: key.session_id.raw(), mode_id: id.raw() };
-                        let purpose = Purpose::Set(key.clone());
-                        self.out.send(link, "session/set_mode", &params, purpose);
-                    }
-                    Some(MenuChoice::Value { option, value }) => {
-                        let Ok(value) = to_raw_value(&value) else { return };
-                        let link = self.errand(&key.agent);
-                        let session_id = key.session_id.raw();
-                        let params = SetConfigOptionParams::new(session_id, option.raw(), &value);
-                        let purpose = Purpose::Set(key.clone());
-                        self.out.send(link, "session/set_config_option", &params, purpose);
+                        self.out.send(link, method, &params, Purpose::Set(key));
                     }
                     None => {}
                 }

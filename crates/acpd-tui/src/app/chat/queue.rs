@@ -5,8 +5,8 @@ use acpd_api::{QueueInfo, QueueRemoveParams, SessionRowKey, method};
 use acpd_view::Role;
 use serde_json::value::RawValue;
 
-use super::options::{Waiting, menu_of_queue};
-use crate::app::prompt_draft::SessionDraft;
+use super::options::menu_of_queue;
+use crate::app::prompt_draft::{PromptDraft, SessionDraft};
 use crate::app::requests::Purpose;
 use crate::app::{AppState, CLIENT, LinkId, read};
 
@@ -25,21 +25,16 @@ impl AppState {
     pub(in crate::app) fn queue(&mut self, key: &SessionRowKey, result: &RawValue) {
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
         let prompts = read::<QueueInfo>(result).map(|info| info.prompts).unwrap_or_default();
-        let mut waiting: Vec<Waiting> = prompts.iter().map(Waiting::of).collect();
-        match &waiting[..] {
+        match &prompts[..] {
             [] => self.flash(Role::Warning, "no prompt waits"),
-            [_] => {
-                let only = waiting.remove(0);
-                self.take_back(only);
-            }
-            _ => chat.menu = menu_of_queue(waiting),
+            [only] => self.take_back(PromptDraft::read(only)),
+            prompts => chat.menu = menu_of_queue(prompts),
         }
     }
 
-    pub(super) fn take_back(&mut self, prompt: Waiting) {
-        let Some(chat) = &self.chat else { return };
+    pub(super) fn take_back(&mut self, said: PromptDraft) {
+        let (Some(chat), Some(ticket)) = (&self.chat, said.in_place_of) else { return };
         let (session, by) = (chat.key.exactly(), Some(format!("{CLIENT} chat")));
-        let Waiting { ticket, said, .. } = prompt;
         let params = QueueRemoveParams { session, ticket, by };
         let purpose = Purpose::TakeBack(SessionDraft { key: chat.key.clone(), said });
         self.out.send(LinkId::Fleet, method::SESSION_QUEUE_REMOVE, &params, purpose);
