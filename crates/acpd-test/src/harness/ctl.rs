@@ -5,7 +5,6 @@ use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::thread;
-use std::time::Instant;
 
 use nix::pty::openpty;
 use nix::sys::signal::Signal;
@@ -171,12 +170,9 @@ fn collect(mut pipe: impl Read + Send + 'static) -> Shared {
 }
 
 fn wait_until(what: &str, shared: &Shared, enough: impl Fn(&str, bool) -> bool) -> String {
-    let end = Instant::now() + DEADLINE;
-    let (mut inner, changed) = (lock(&shared.0), &shared.1);
-    while !enough(&inner.0, inner.1) {
-        let left = end.saturating_duration_since(Instant::now());
-        assert!(!inner.1 && !left.is_zero(), "{what} did not come: {:?}", inner.0);
-        inner = changed.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
-    }
+    let waits = |(text, ended): &mut (String, bool)| !*ended && !enough(text, *ended);
+    let waited = shared.1.wait_timeout_while(lock(&shared.0), DEADLINE, waits);
+    let inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+    assert!(enough(&inner.0, inner.1), "{what} did not come: {:?}", inner.0);
     inner.0.clone()
 }

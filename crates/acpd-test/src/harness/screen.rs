@@ -7,7 +7,6 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
 
 use nix::pty::{Winsize, openpty};
 use nix::sys::signal::Signal;
@@ -65,16 +64,12 @@ impl Screen {
 
     /// Waits until the screen matches, and returns its text.
     pub fn waits(&self, what: &str, fits: impl Fn(&vt100::Screen) -> bool) -> String {
-        let end = Instant::now() + DEADLINE;
-        let mut shown = lock(&self.shared.0);
-        while !fits(shown.parser.screen()) {
-            let left = end.saturating_duration_since(Instant::now());
-            let now = shown.parser.screen().contents();
-            assert!(!left.is_zero(), "{what} did not come:\n{now}");
-            let waited = self.shared.1.wait_timeout(shown, left);
-            shown = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        shown.parser.screen().contents()
+        let waits = |shown: &mut Shown| !fits(shown.parser.screen());
+        let waited = self.shared.1.wait_timeout_while(lock(&self.shared.0), DEADLINE, waits);
+        let shown = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let now = shown.parser.screen().contents();
+        assert!(fits(shown.parser.screen()), "{what} did not come:\n{now}");
+        now
     }
 
     pub fn sees(&self, text: &str) -> String {
