@@ -69,24 +69,9 @@ impl From<Reason> for ExitCode {
             Reason::SessionLost => ExitCode::ContextLost,
             Reason::OutcomeUnknown => ExitCode::OutcomeUnknown,
             Reason::Invalid | Reason::SessionAmbiguous | Reason::NameTaken => ExitCode::Usage,
-            // No turn ran: a running turn is interrupted.
-            Reason::AgentStopped
-            | Reason::AgentStartFailed
-            | Reason::AgentCrashLoop
-            | Reason::AgentLeftovers
-            | Reason::AgentTimeout
-            | Reason::AgentProtocol
-            | Reason::NoTurn
-            | Reason::CannotSteer
-            | Reason::EmptyTurn
-            | Reason::FailedTurn
-            | Reason::SessionBlocked
-            | Reason::StoreFailed
-            | Reason::LineTooLong
-            | Reason::TooMany
-            | Reason::Replaced
-            | Reason::ShuttingDown
-            | Reason::Other => ExitCode::Error,
+            // The others have no code of their own. If an agent stops during a turn, that turn is
+            // interrupted.
+            _ => ExitCode::Error,
         }
     }
 }
