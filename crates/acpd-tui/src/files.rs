@@ -38,7 +38,7 @@ pub(crate) fn attached(prompt: &PromptFiles) -> Result<Vec<Value>, Refused> {
     let blocks = prompt.files.iter().map(|PromptFile { path, name }| {
         attachment::mentioned(Path::new(path), name, prompt.can).map_err(|error| Refused {
             why: Text::from(&Untrusted::of(&error)),
-            hint: error.hints().first().map(|hint| Text::from(*hint)),
+            hint: error.hints.first().map(|hint| Text::from(*hint)),
         })
     });
     blocks.collect()
