@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use acpd::config::{self, Config, Profile, Sharing, Transport};
 use acpd::settings::hub_config;
-use acpd_core::profile::FailureSign;
 use acpd_sys::paths::Paths;
 use insta::assert_snapshot;
 
@@ -444,8 +443,6 @@ fn every_agent_of_the_catalogue_has_a_valid_name_a_title_and_a_command() {
     let is_safe = |agent: &Profile| agent.tried || agent.sharing == Sharing::Session;
     for agent in config.agents.values() {
         assert!(is_safe(agent), "{}", agent.name);
-        let signs = &agent.failed_turn;
-        assert!(signs.iter().all(|sign| FailureSign::parse(sign).is_some()), "{}", agent.name);
     }
 }
 
