@@ -37,10 +37,11 @@ pub(crate) fn needs_store(method: &str) -> bool {
     )
 }
 
-pub(crate) fn own_meta<T: serde::de::DeserializeOwned>(meta: &str) -> Result<Option<T>, Fault> {
-    let Some(range) = locate(meta.as_bytes(), &[NAMESPACE]) else { return Ok(None) };
+pub(crate) fn own_meta<T: DeserializeOwned + Default>(meta: Option<&RawValue>) -> Result<T, Fault> {
+    let meta = meta.map_or("", |meta| meta.get());
+    let Some(range) = locate(meta.as_bytes(), &[NAMESPACE]) else { return Ok(T::default()) };
     let read = serde_json::from_str(&meta[range]);
-    read.map(Some).map_err(|e| Fault::invalid(format!("`_meta.{NAMESPACE}`: {e}")))
+    read.map_err(|e| Fault::invalid(format!("`_meta.{NAMESPACE}`: {e}")))
 }
 
 /// Reads JSON text as a value; `null` if it is invalid.

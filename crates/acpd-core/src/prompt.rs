@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
-use crate::params::own_meta;
+use crate::params::{own_meta, raw_at};
 
 /// Maximum length of an idempotency key in characters.
 const LONGEST_KEY: usize = 255;
@@ -35,7 +35,7 @@ pub(crate) fn blocks_text(blocks: &[&RawValue]) -> String {
 
 /// Returns the sender's answer to all permission questions of the turn.
 pub(crate) fn once(prompt: &[u8]) -> Option<Verdict> {
-    match meta(prompt)?.permissions?.as_str() {
+    match meta(prompt).permissions?.as_str() {
         "allow" => Some(Verdict::Allow),
         "reject" => Some(Verdict::Reject),
         _ => None,
@@ -52,7 +52,7 @@ pub(crate) fn without_once(prompt: &Bytes) -> Bytes {
 
 /// Returns the ticket of the queued prompt that this one replaces.
 pub(crate) fn in_place_of(prompt: &[u8]) -> Option<u64> {
-    meta(prompt)?.in_place_of
+    meta(prompt).in_place_of
 }
 
 /// # Errors
@@ -72,7 +72,7 @@ pub(crate) fn idempotency_key(prompt: &[u8]) -> Result<Option<String>, Fault> {
 }
 
 pub(crate) fn title(prompt: &[u8]) -> Option<String> {
-    meta(prompt)?.title
+    meta(prompt).title
 }
 
 /// Returns the words of a prompt without the elements of clients around or before them, such as
@@ -110,10 +110,8 @@ fn wrapping_tag(text: &str) -> Option<&str> {
         .then_some(name)
 }
 
-fn meta(prompt: &[u8]) -> Option<PromptMeta> {
-    let meta = locate(prompt, &["params", "_meta"])?;
-    let meta = std::str::from_utf8(&prompt[meta]).ok()?;
-    own_meta(meta).ok()?
+fn meta(prompt: &[u8]) -> PromptMeta {
+    own_meta(raw_at(prompt, &["params", "_meta"])).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -32,8 +32,7 @@ impl Hub {
         if asked.protocol_version == 0 {
             return Err(Fault::version(asked.protocol_version));
         }
-        let meta = asked.meta.map(|meta| own_meta::<ClientMeta>(meta.get())).transpose()?;
-        let mut meta = meta.flatten().unwrap_or_default();
+        let mut meta: ClientMeta = own_meta(asked.meta)?;
         let profile = meta
             .agent
             .take()

@@ -31,9 +31,6 @@ impl Hub {
                 return self.on_client_oversized(client, &head, len);
             }
         };
-        if !self.clients.contains_key(&client) {
-            return;
-        }
         acp_wire::receive(&line, None, |message, line, is_intact| {
             if self.admit(client, message.as_ref().ok()) {
                 self.client_said(client, message, line, is_intact);
@@ -198,11 +195,9 @@ impl Hub {
         }
         let session = str_at(line, &["params", "sessionId"]);
         let Some(session) = session else {
-            if let Some(method) = ["load", "resume", "close", "delete", "prompt"]
-                .iter()
-                .find(|name| method.strip_prefix("session/") == Some(**name))
-            {
-                return Err(Fault::invalid(format!("`session/{method}` needs a `sessionId`")));
+            let name = method.strip_prefix("session/").unwrap_or_default();
+            if ["load", "resume", "close", "delete", "prompt"].contains(&name) {
+                return Err(Fault::invalid(format!("`{method}` needs a `sessionId`")));
             }
             let slot = self.processes.shared(&profile, self.cx.now);
             let what = WaitFor::Relay { method: method.to_owned(), line: line.clone() };

@@ -56,8 +56,7 @@ impl Hub {
         let given = params;
         given.map_or(Ok(()), bounded)?;
         let params = params.map(SessionParams::from_raw).unwrap_or_default();
-        let meta = params.meta.map(|meta| own_meta::<LoadMeta>(meta.get())).transpose()?;
-        let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
+        let after = own_meta::<LoadMeta>(params.meta)?.after.unwrap_or(0);
         let row = &self.session(key).row;
         if let Some(cwd) = params.cwd
             && cwd.trim_end_matches('/') != row.cwd.trim_end_matches('/')
@@ -125,8 +124,7 @@ impl Hub {
         let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
         let params = SessionParams::from_raw(raw);
         let cwd = session_cwd(raw, &params)?;
-        let meta = params.meta.map(|meta| own_meta::<NewSessionMeta>(meta.get())).transpose()?;
-        let meta = meta.flatten().unwrap_or_default();
+        let meta: NewSessionMeta = own_meta(params.meta)?;
         if let Some(name) = &meta.name {
             valid_name(name)?;
             match self.name_clash(profile, &cwd, name, None) {

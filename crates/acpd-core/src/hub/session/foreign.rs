@@ -150,8 +150,7 @@ impl Hub {
         let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
         let params = SessionParams::from_raw(raw);
         let cwd = session_cwd(raw, &params)?;
-        let meta = params.meta.map(|meta| own_meta::<LoadMeta>(meta.get())).transpose()?;
-        let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
+        let after = own_meta::<LoadMeta>(params.meta)?.after.unwrap_or(0);
         let mut params = unrelated(&Bytes::copy_from_slice(raw.get().as_bytes()));
         if !self.clients.may_decide(to.client) {
             // Servers of a tool would stay in the session for good.

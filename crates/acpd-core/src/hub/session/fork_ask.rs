@@ -22,8 +22,7 @@ impl Hub {
     ) -> Result<NewSession, Fault> {
         let params = SessionParams::from_raw(asked);
         let cwd = session_cwd(asked, &params)?;
-        let meta = params.meta.map(|meta| own_meta::<NewSessionMeta>(meta.get())).transpose()?;
-        let name = meta.flatten().and_then(|meta| meta.name);
+        let NewSessionMeta { name, .. } = own_meta(params.meta)?;
         let session = self.session(key);
         let agent = &session.row.agent;
         if let Some(name) = &name {
