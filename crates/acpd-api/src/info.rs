@@ -196,13 +196,6 @@ pub enum StoreState {
     },
 }
 
-impl StoreState {
-    /// Returns whether nothing can be written now.
-    pub fn is_failing(&self) -> bool {
-        *self != StoreState::Ok
-    }
-}
-
 /// One agent profile and its process.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -22,7 +22,6 @@ pub(crate) struct Cx {
     pub(crate) config: Config,
     pub(crate) ids: IdSource,
     pub(crate) timers: Timers,
-    /// Checked before anything begins that must be written.
     pub(crate) store: StoreState,
     pub(crate) shutdown: Shutdown,
     pub(crate) out: Batch,
@@ -41,6 +40,11 @@ impl Cx {
             out: Batch::default(),
             events: Vec::new(),
         }
+    }
+
+    /// Returns whether the journal cannot be written: nothing begins that needs it.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.store != StoreState::Ok
     }
 
     pub(crate) fn report(&mut self, event: EngineEvent) {

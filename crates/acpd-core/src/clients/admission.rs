@@ -138,7 +138,7 @@ impl Clients {
     pub(super) fn let_go(&mut self, cx: &mut Cx, client: ClientId, id: Option<&Id>, fault: &Fault) {
         let line = build::error(id.unwrap_or(&Id::null()), &fault.object());
         let last = [Effect::Client(client, ToClient::Line(line)), Effect::Close(client)];
-        let effects = if cx.store.is_failing() { &mut cx.out.urgent } else { &mut cx.out.effects };
+        let effects = if cx.is_failing() { &mut cx.out.urgent } else { &mut cx.out.effects };
         effects.extend(last);
         self.on_closed(cx, client);
     }

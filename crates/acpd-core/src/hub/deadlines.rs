@@ -24,7 +24,7 @@ impl Hub {
     }
 
     pub(crate) fn on_tick(&mut self) {
-        if self.cx.store.is_failing() {
+        if self.cx.is_failing() {
             return;
         }
         while let Some(timer) = self.cx.timers.pop_due(self.cx.now) {

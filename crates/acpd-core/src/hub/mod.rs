@@ -81,7 +81,7 @@ impl Hub {
     fn step(&mut self, now: Time, input: Input) {
         let before = self.cx.now;
         self.cx.now = before.max(now);
-        if self.cx.store.is_failing() && self.cx.now > before {
+        if self.cx.is_failing() && self.cx.now > before {
             // Deadlines stand still, also those set meanwhile.
             let passed = self.cx.now.since(before);
             self.cx.timers.delay(passed);
@@ -214,7 +214,7 @@ impl Hub {
         self.tell_watchers();
         self.processes.commit_read(&mut self.cx);
         // Confirmations are records: while the store fails, they would pile up in empty batches.
-        if !self.cx.store.is_failing() || !self.cx.out.records.is_empty() {
+        if !self.cx.is_failing() || !self.cx.out.records.is_empty() {
             self.clients.commit_received(&mut self.cx);
         }
     }
@@ -229,7 +229,7 @@ impl Hub {
 
     /// Time of the next [`Input::Tick`]; `None` while the store fails and acpd reads no peers.
     pub fn deadline(&self) -> Option<Time> {
-        self.cx.timers.next().filter(|_| !self.cx.store.is_failing())
+        self.cx.timers.next().filter(|_| !self.cx.is_failing())
     }
 
     /// Number of this daemon on its journal; the upper half of every number that it issues.

@@ -149,7 +149,7 @@ impl Hub {
 
     /// Deletes nothing while the store fails: deletions would pile up.
     fn collect_by_time(&mut self, sizes: Result<Sizes, String>) {
-        let sizes = sizes.ok().filter(|_| !self.cx.store.is_failing());
+        let sizes = sizes.ok().filter(|_| !self.cx.is_failing());
         let result = sizes.map(|sizes| self.collect_measured(&GcParams::default(), &sizes));
         let is_more = result.as_ref().is_some_and(|result| result.left > 0);
         if let Some(GcResult { sessions, until, .. }) = result.filter(|of| !of.sessions.is_empty())

@@ -54,7 +54,7 @@ impl Hub {
 
     /// Does not wait for agents on the second request, or while the journal cannot be written.
     pub(crate) fn begin_shutdown(&mut self) {
-        if self.cx.store.is_failing() || self.cx.shutdown.is_ending() {
+        if self.cx.is_failing() || self.cx.shutdown.is_ending() {
             for to in self.cx.shutdown.end() {
                 if self.clients.close_request(&to) {
                     let line = build::response(&to.id, &Empty {});

@@ -46,7 +46,7 @@ impl Hub {
                 ..QueueMetrics::default()
             },
             journal: JournalMetrics {
-                writable: !self.cx.store.is_failing(),
+                writable: !self.cx.is_failing(),
                 events: self.sessions.values().map(|session| session.head).sum(),
                 expired: self.tally.expired,
                 ..JournalMetrics::default()

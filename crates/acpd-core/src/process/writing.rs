@@ -47,7 +47,7 @@ impl Processes {
 
     /// Writes a notification. It is dropped if the agent does not read, or the journal fails.
     pub(crate) fn notify(&mut self, cx: &mut Cx, id: SlotId, line: Bytes) {
-        if !self.is_clogged(id) && !cx.store.is_failing() {
+        if !self.is_clogged(id) && !cx.is_failing() {
             self.write(cx, id, line);
         }
     }

@@ -83,7 +83,7 @@ impl Hub {
                 // A log shows the journal, so it waits for lines that are being written.
                 let only_reads = !needs_store(&method) && method != SESSION_LOG;
                 let from_memory = (only_reads || accepted.is_err()) && served.records.is_empty();
-                if self.cx.store.is_failing() || from_memory {
+                if self.cx.is_failing() || from_memory {
                     // Do not wait for the store, which may be about to fail.
                     self.cx.out.urgent.append(&mut served.effects);
                 } else {

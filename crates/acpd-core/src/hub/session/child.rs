@@ -154,7 +154,7 @@ impl Hub {
         let Some((key, own, child)) = self.sessions.child_by_public_id(agent, id) else { return };
         let slot = self.session(key).slot;
         let can = child.cancel && self.clients.may_control(client, key).is_ok();
-        if !can || self.processes.is_clogged(slot) || self.cx.store.is_failing() {
+        if !can || self.processes.is_clogged(slot) || self.cx.is_failing() {
             return;
         }
         let line = if own == id {

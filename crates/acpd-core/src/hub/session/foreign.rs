@@ -49,7 +49,7 @@ impl Hub {
         let wanted = Wanted { cwd, archived, first: cursor.is_none() };
         let can = &self.processes.known(profile).capabilities;
         let (lists, archives) = (can.list, can.archive);
-        let can = !self.cx.store.is_failing() && !self.processes.is_clogged(slot);
+        let can = !self.cx.is_failing() && !self.processes.is_clogged(slot);
         // An agent without an archive has no archived sessions.
         let has_some = lists && (archives || archived != ArchiveFilter::Only);
         if !can || !has_some || !self.processes[&slot].is_up() {
