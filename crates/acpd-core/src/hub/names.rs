@@ -26,37 +26,9 @@ pub(crate) fn not_configured_hint(name: &str) -> String {
     )
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum NameClash {
-    Session(SessionKey),
-    BeingMade,
-    OtherAgent(String),
-}
-
 impl Hub {
-    /// Returns the holder of a name other than the session `of`.
-    pub(crate) fn name_clash(
-        &self,
-        agent: &str,
-        cwd: &str,
-        name: &str,
-        of: Option<SessionKey>,
-    ) -> Option<NameClash> {
-        let other = self.sessions.by_name(agent, cwd, name).filter(|other| Some(*other) != of);
-        if let Some(other) = other {
-            return Some(NameClash::Session(other));
-        }
-        if self.is_being_named(agent, cwd, name) {
-            return Some(NameClash::BeingMade);
-        }
-        let mut rows = self.sessions.values().map(|session| &session.row);
-        let is_other = |row: &SessionRow| {
-            row.agent != agent && row.cwd == cwd && row.name.as_deref() == Some(name)
-        };
-        rows.find(|row| is_other(row)).map(|row| NameClash::OtherAgent(row.agent.clone()))
-    }
-
-    /// Returns an error without a hint: the caller knows what else can be done.
+    /// Returns an error if a session of the agent has the name, or is getting it, except for the
+    /// session `of`. The error has no hint: the caller knows what else can be done.
     pub(crate) fn name_is_free(
         &self,
         agent: &str,
@@ -64,10 +36,9 @@ impl Hub {
         name: &str,
         of: Option<SessionKey>,
     ) -> Result<(), Fault> {
-        match self.name_clash(agent, cwd, name, of) {
-            None | Some(NameClash::OtherAgent(_)) => Ok(()),
-            Some(NameClash::Session(_) | NameClash::BeingMade) => Err(name_taken(name, cwd)),
-        }
+        let other = self.sessions.by_name(agent, cwd, name).filter(|other| Some(*other) != of);
+        let is_taken = other.is_some() || self.is_being_named(agent, cwd, name);
+        if is_taken { Err(name_taken(name, cwd)) } else { Ok(()) }
     }
 
     pub(crate) fn is_being_named(&self, agent: &str, cwd: &str, name: &str) -> bool {

@@ -10,7 +10,6 @@ use crate::clients::{Asked, Naming, Served};
 use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
 use crate::hub::clients::attach::ignored_servers;
-use crate::hub::names::NameClash;
 use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::ReadStyle;
 use crate::params::{bounded, own_meta, session_cwd, valid_name};
@@ -127,17 +126,13 @@ impl Hub {
         let meta: NewSessionMeta = own_meta(params.meta)?;
         if let Some(name) = &meta.name {
             valid_name(name)?;
-            match self.name_clash(profile, &cwd, name, None) {
-                Some(NameClash::Session(key)) => {
-                    return self.name_is_taken(&to, key, meta.reuse, raw);
-                }
-                Some(NameClash::BeingMade) => {
-                    let params = raw.to_owned();
-                    let (profile, name) = (profile.to_owned(), name.clone());
-                    self.naming.push(Naming { to, profile, cwd, name, params });
-                    return Ok(());
-                }
-                None | Some(NameClash::OtherAgent(_)) => {}
+            if let Some(key) = self.sessions.by_name(profile, &cwd, name) {
+                return self.name_is_taken(&to, key, meta.reuse, raw);
+            }
+            if self.is_being_named(profile, &cwd, name) {
+                let (profile, name, params) = (profile.to_owned(), name.clone(), raw.to_owned());
+                self.naming.push(Naming { to, profile, cwd, name, params });
+                return Ok(());
             }
         }
         let mut params = unrelated(&Bytes::copy_from_slice(raw.get().as_bytes()));

@@ -21,15 +21,14 @@ use serde_json::json;
 use crate::clients::{Asked, Served};
 use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
-use crate::hub::names::NameClash;
 use crate::ids::{ClientId, SessionKey};
 use crate::input::{LogPage, ReadStyle, Search, ToClient};
 use crate::params::{read, valid_name};
 use crate::record::EventKind;
 use crate::record::purpose::{Purpose, SET_TITLE};
-use crate::session::State;
 use crate::session::title::one_line;
 use crate::session::turn::Cancel;
+use crate::session::{Session, State};
 
 const DEFAULT_LOG_PAGE: u32 = 1_000;
 
@@ -104,16 +103,14 @@ impl Hub {
         if let Some(name) = &params.name {
             valid_name(name)?;
             let row = &self.session(key).row;
-            if let Some(clash) = self.name_clash(&row.agent, &row.cwd, name, Some(key)) {
-                let hint = match clash {
-                    // Each command would need `--agent` to tell the two apart.
-                    NameClash::OtherAgent(agent) => {
-                        format!("it is a session of {agent}; choose another name")
-                    }
-                    NameClash::Session(_) | NameClash::BeingMade => {
-                        "choose another name".to_owned()
-                    }
-                };
+            let free = self.name_is_free(&row.agent, &row.cwd, name, Some(key));
+            free.map_err(|fault| fault.hint("choose another name"))?;
+            let is_it =
+                |other: &&Session| other.row.cwd == row.cwd && other.row.name == params.name;
+            let mut same = self.sessions.values().filter(is_it);
+            // Each command would need `--agent` to tell the two apart.
+            if let Some(other) = same.find(|other| other.row.agent != row.agent) {
+                let hint = format!("it is a session of {}; choose another name", other.row.agent);
                 return Err(name_taken(name, &row.cwd).hint(hint));
             }
         }
