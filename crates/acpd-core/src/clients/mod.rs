@@ -15,7 +15,7 @@
 //! | a connection, its line, its end | `connect`, `admit`, `count_line`, `on_closed` |
 //! | `initialize`, its token, its answer | `introduce`, `claim_token`, `name`, `come_back`, `set_initialized` |
 //! | a request, its answer, a notice | `accept`, `respond`, `tell` |
-//! | the journal cannot be written | `take_answer` |
+//! | the journal cannot be written | `give_up`, `take_answer` |
 //! | answers are confirmed, the client leaves | `on_replies_taken`, `forget` |
 //! | a session is opened, left, or has another line | `attach`, `detach`, `show` |
 //! | a piece of journal was sent; the client lags, keeps up | `on_read_done`, `on_lagged`, `on_drained` |
@@ -49,8 +49,6 @@ use crate::hash::number_of;
 use crate::ids::{ClientId, Requester, SessionKey, Time};
 use crate::input::{ClientOrigin, View};
 use crate::views::responder::Responder;
-
-pub(crate) use crate::clients::replies::UnwrittenAnswer;
 
 #[derive(Debug, Default)]
 pub(crate) struct Clients {

@@ -16,14 +16,6 @@ use crate::input::{Effect, LogPage, SessionValues, ToClient};
 
 const OPEN_REQUESTS: usize = 128;
 
-pub(crate) enum UnwrittenAnswer {
-    Given,
-    /// The answer was deferred, and was removed from the queue.
-    Taken(Effect),
-    /// The answer will be dropped.
-    ToCome,
-}
-
 impl Clients {
     /// # Errors
     /// When the id is open already, or too many requests are open.
@@ -57,26 +49,27 @@ impl Clients {
         client.open.remove(&to.id).is_none_or(|open| !open.given_up)
     }
 
-    /// Takes back an answer because the journal cannot be written. `batches`: uncommitted effects.
+    /// Gives up an open request because the journal cannot be written: its answer will be dropped.
+    /// Returns whether it is open.
+    pub(crate) fn give_up(&mut self, to: &Requester) -> bool {
+        let client = self.connected.get_mut(&to.client);
+        let open = client.and_then(|client| client.open.get_mut(&to.id));
+        open.map(|open| open.given_up = true).is_some()
+    }
+
+    /// Takes back an answer that was not sent. `batches`: uncommitted effects.
     pub(crate) fn take_answer(
         &mut self,
         to: &Requester,
         batches: &mut [&mut Vec<Effect>],
-    ) -> UnwrittenAnswer {
-        let Some(client) = self.connected.get_mut(&to.client) else {
-            return UnwrittenAnswer::Given;
-        };
-        if let Some(open) = client.open.get_mut(&to.id) {
-            open.given_up = true;
-            return UnwrittenAnswer::ToCome;
-        }
+    ) -> Option<Effect> {
+        self.connected.get(&to.client)?;
         for effects in batches {
             if let Some(at) = effects.iter().position(|effect| answers(effect, to)) {
-                return UnwrittenAnswer::Taken(effects.remove(at));
+                return Some(effects.remove(at));
             }
         }
-        let deferred = self.take_deferred(to.client, |effect| answers(effect, to));
-        deferred.map_or(UnwrittenAnswer::Given, UnwrittenAnswer::Taken)
+        self.take_deferred(to.client, |effect| answers(effect, to))
     }
 
     /// Answers after the lines of a session up to a position.

@@ -14,7 +14,6 @@
 use acp_wire::build;
 use acpd_api::Reason;
 
-use crate::clients::UnwrittenAnswer;
 use crate::fault::store_fault;
 use crate::hub::Hub;
 use crate::input::{Accepted, Batch, Effect, ToClient};
@@ -30,9 +29,11 @@ impl Hub {
     ) {
         let Some(fault) = store_fault(&self.cx.store) else { return };
         for Accepted { to, is_initialize } in accepted {
-            let answer = match self.clients.take_answer(&to, batches) {
-                UnwrittenAnswer::Given => continue,
-                UnwrittenAnswer::Taken(
+            let is_open = self.clients.give_up(&to);
+            let taken = if is_open { None } else { self.clients.take_answer(&to, batches) };
+            match taken {
+                None if !is_open => continue,
+                Some(
                     answer @ Effect::Client(
                         _,
                         ToClient::Log(_)
@@ -45,11 +46,11 @@ impl Hub {
                     out.urgent.push(answer);
                     continue;
                 }
-                answer => answer,
-            };
+                _ => {}
+            }
             let mut fault = fault.clone();
             if is_initialize {
-                if matches!(answer, UnwrittenAnswer::ToCome) {
+                if is_open {
                     self.forget_waiting(&to);
                     self.clients.close_request(&to);
                 }
