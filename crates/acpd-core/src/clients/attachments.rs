@@ -354,8 +354,10 @@ impl Clients {
         if let Some(attachment) = self.attachment_mut(client, journal.session) {
             attachment.has_position = true;
         }
-        if !self.tell_cursor(cx, client, journal) {
-            self.tell(cx, client, &caught_up_line(journal));
+        let here = self.connected.get(&client);
+        let takes_notices = here.is_some_and(|here| here.view.notices && !here.lagged);
+        if !self.tell_cursor(cx, client, journal) && takes_notices {
+            cx.send(Effect::Client(client, ToClient::Line(caught_up_line(journal))));
         }
         cx.report(EngineEvent::ClientCaughtUp { client, session: journal.session });
     }
