@@ -78,7 +78,7 @@ impl Hub {
                 self.start_wants_login(slot, &error);
             }
             EngineEvent::LoginWanted { slot, reason } => {
-                self.hook_trouble(slot, &reason, HookInfo::Login)
+                self.hook_trouble(slot, &reason, HookInfo::Login);
             }
             EngineEvent::LoginRepeated { slot, method } => {
                 let params = json!({ "methodId": method });
@@ -90,7 +90,7 @@ impl Hub {
                 self.cancel_turns_of(slot, &because);
             }
             EngineEvent::ProcessCrashed { slot, reason } => {
-                self.hook_trouble(slot, &reason, HookInfo::Crash)
+                self.hook_trouble(slot, &reason, HookInfo::Crash);
             }
             EngineEvent::ProcessLost { slot, host, fault, ended_late } => {
                 self.process_lost((slot, host), &fault, ended_late);
