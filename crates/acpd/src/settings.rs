@@ -14,6 +14,7 @@ use crate::config::{self, Config, Offer, RestoreMethod};
 
 pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
     let agents = config.agents.values().filter(|profile| profile.enabled);
+    let config::Budget { per_day, when_over } = config.budget.clone();
     HubConfig {
         default_agent: config.default_agent.clone(),
         default_is_found: config.default_is_found,
@@ -29,7 +30,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
         keep_deleted: ms(config.daemon.keep_deleted),
         workspaces: config.workspaces.iter().map(workspace).collect(),
         retention: limits(&config.retention),
-        budget: budget(config),
+        budget: per_day.map(|per_day| BudgetLimit { per_day, when_over }),
         delegation: delegation(config),
         time_zone: TimeZone::system,
         daemon: DaemonInfo {
@@ -72,11 +73,6 @@ fn limits(retention: &config::Retention) -> Limits {
         max_sessions: retention.max_sessions,
         max_size: retention.max_size,
     }
-}
-
-fn budget(config: &Config) -> Option<BudgetLimit> {
-    let when_over = config.budget.when_over;
-    config.budget.per_day.clone().map(|per_day| BudgetLimit { per_day, when_over })
 }
 
 fn delegation(config: &Config) -> Delegation {
