@@ -27,14 +27,29 @@ impl Hub {
         let row = &self.session(key).row;
         let Defaults { model, mode } = self.cx.config.defaults(&row.agent, &row.cwd);
         // The model comes first: what a mode means may depend on it.
-        if let Some(model) = model {
-            let found = offered_option(options, "model", &model);
-            self.preset_one(key, "model", &model, found);
-        }
-        if let Some(mode) = mode {
-            let found = offered_mode(modes, &mode);
-            let found = found.or_else(|| offered_option(options, "mode", &mode));
-            self.preset_one(key, "mode", &mode, found);
+        for (what, wanted) in [("model", model), ("mode", mode)] {
+            let Some(wanted) = wanted else { continue };
+            let mode = (what == "mode").then(|| offered_mode(modes, &wanted)).flatten();
+            let Some(preset) = mode.or_else(|| offered_option(options, what, &wanted)) else {
+                let text =
+                    format!("the agent does not offer the {what} `{wanted}` of the configuration");
+                self.notice(key, "warning", &text);
+                continue;
+            };
+            let session = self.session(key);
+            let (slot, id) = (session.slot, session.row.agent_id.clone());
+            let why = Purpose::Preset { session: key, preset: preset.clone() };
+            match &preset {
+                Preset::Mode { mode } => {
+                    let params = SetModeParams { session_id: &id, mode_id: mode };
+                    self.request(slot, why, "session/set_mode", &params);
+                }
+                Preset::Option { option, value } => {
+                    let value = to_raw_value(value).expect("a string");
+                    let params = SetConfigOptionParams::new(&id, option, &value);
+                    self.request(slot, why, "session/set_config_option", &params);
+                }
+            }
         }
     }
 
@@ -46,28 +61,6 @@ impl Hub {
             if known.begins_in != mode {
                 known.begins_in = mode;
                 self.watch.changed(RowKey::Agent(agent));
-            }
-        }
-    }
-
-    fn preset_one(&mut self, key: SessionKey, what: &str, wanted: &str, found: Option<Preset>) {
-        let Some(preset) = found else {
-            let text =
-                format!("the agent does not offer the {what} `{wanted}` of the configuration");
-            return self.notice(key, "warning", &text);
-        };
-        let session = self.session(key);
-        let (slot, id) = (session.slot, session.row.agent_id.clone());
-        let why = Purpose::Preset { session: key, preset: preset.clone() };
-        match &preset {
-            Preset::Mode { mode } => {
-                let params = SetModeParams { session_id: &id, mode_id: mode };
-                self.request(slot, why, "session/set_mode", &params);
-            }
-            Preset::Option { option, value } => {
-                let value = to_raw_value(value).expect("a string");
-                let params = SetConfigOptionParams::new(&id, option, &value);
-                self.request(slot, why, "session/set_config_option", &params);
             }
         }
     }
