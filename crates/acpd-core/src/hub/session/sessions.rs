@@ -102,15 +102,14 @@ impl Hub {
     }
 
     pub(crate) fn session_lost_host(&mut self, key: SessionKey, fault: &Fault) {
+        let slot = self.session(key).slot;
+        let again = self.processes.restarts_by_itself(slot, &self.cx.config);
         let was_live = match self.session(key).state {
             State::Live => true,
             State::Restoring(_) => false,
             State::Dormant => {
                 // After an orderly end, the next process restores the session.
-                let slot = self.session(key).slot;
-                if self.processes.has_failed(slot)
-                    && !self.processes.restarts_by_itself(slot, &self.cx.config)
-                {
+                if self.processes.has_failed(slot) && !again {
                     self.session_mut(key).eager = false;
                 }
                 return;
@@ -126,27 +125,27 @@ impl Hub {
             self.append(key, EventKind::Update, line, None);
         }
         self.close_tools(key);
-        let goes_on = self.should_continue(key);
+        let goes_on = again && self.should_continue(key);
         self.interrupt_turn(key, fault);
         if goes_on {
             self.queue_continue(key, None);
             let text = "acpd asks the agent to continue (`on_interrupted = \"continue\"`)";
             self.notice(key, "info", text);
         }
-        let again = self.processes.restarts_by_itself(self.session(key).slot, &self.cx.config);
         // Work that waits for fresh credentials continues with the next process.
-        if !self.processes[&self.session(key).slot].is_renewed() {
+        if !self.processes[&slot].is_renewed() {
             self.refuse_relayed(key, fault);
         }
         let session = self.session_mut(key);
         // A session that owes a summary starts over with a prompt only.
         session.eager = again && (was_live || session.eager) && !session.owes_summary();
-        if self.session(key).waits_for_login() {
-            // The restore would be refused again.
-            let reason = self.session(key).row.reason.clone();
-            return self.make_dormant(key, Dormant::NeedsLogin, reason);
-        }
-        self.make_dormant(key, Dormant::Parked, Some(fault.message.clone()));
+        // A restore without a login would be refused again.
+        let (rest, reason) = if session.waits_for_login() {
+            (Dormant::NeedsLogin, session.row.reason.clone())
+        } else {
+            (Dormant::Parked, Some(fault.message.clone()))
+        };
+        self.make_dormant(key, rest, reason);
     }
 
     fn should_continue(&self, key: SessionKey) -> bool {
@@ -159,7 +158,6 @@ impl Hub {
         by_itself
             && session.queue.is_empty()
             && !self.processes.is_undecided(session.slot, running.chunk)
-            && self.processes.restarts_by_itself(session.slot, &self.cx.config)
     }
 
     /// Counts a restore during which the agent ended, although its run was no failure. Else a
