@@ -204,7 +204,7 @@ fn without_type(json: &Bytes, path: &[&str], kind: &str) -> Bytes {
     retain_items(json, path, |item| str_at(item, &["type"]).as_deref() != Some(kind))
 }
 
-/// Removes items from a list.
+/// Removes the other items of the list at a path.
 pub(crate) fn retain_items(json: &Bytes, path: &[&str], keep: impl Fn(&[u8]) -> bool) -> Bytes {
     let Some(range) = locate(json, path) else { return json.clone() };
     let Ok(items) = serde_json::from_slice::<Vec<&RawValue>>(&json[range.clone()]) else {
