@@ -92,9 +92,9 @@ impl Sessions {
         self.restoring.extend(session.map(|session| ((session.slot, key), session.is_awaited())));
     }
 
-    pub(crate) fn restoring(&self, slot: SlotId) -> impl Iterator<Item = SessionKey> {
+    fn restoring(&self, slot: SlotId) -> impl Iterator<Item = &Session> {
         let begun = self.restoring.keys().filter(move |(of, _)| *of == slot);
-        begun.filter(|(_, key)| self.under_way(*key).is_some()).map(|(_, key)| *key)
+        begun.filter_map(|(_, key)| self.under_way(*key))
     }
 
     /// Returns processes at which a restore has ended, or is no longer awaited, since the last
@@ -272,8 +272,7 @@ impl Sessions {
 
     pub(crate) fn may_restore(&self, key: SessionKey) -> bool {
         let session = self.session(key);
-        let others = self.restoring(session.slot).map(|other| self.session(other));
-        let others: Vec<&Session> = others.collect();
+        let others: Vec<&Session> = self.restoring(session.slot).collect();
         if session.is_restored_alone() || others.iter().any(|other| other.is_restored_alone()) {
             return others.is_empty();
         }

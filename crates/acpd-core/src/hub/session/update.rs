@@ -78,7 +78,7 @@ impl Hub {
         let now = self.cx.now;
         let session = self.session_mut(key);
         if matches!(session.state, State::Restoring(_)) {
-            if self.is_replayed(key, update, class, &line) {
+            if self.take_replayed(key, update, class, &line) {
                 return;
             }
         } else if let Some(running) = session.running.as_mut() {
@@ -176,8 +176,8 @@ impl Hub {
         }
     }
 
-    /// Takes an update of a session that is being restored. Returns `false` if it is new.
-    fn is_replayed(
+    /// Takes an update of a session that is being restored. Returns `false` if it is journalled now.
+    fn take_replayed(
         &mut self,
         key: SessionKey,
         update: Option<&str>,
