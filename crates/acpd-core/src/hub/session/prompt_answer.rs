@@ -53,7 +53,22 @@ impl Hub {
         let own = running.key.take().map(|key| (key, running.number));
         let is_silent = !work.is_touched() && !is_cancelled;
         let slot = self.session(key).slot;
-        let PromptEnd { outcome, mut fault, refused } = self.read_prompt_end(key, answer);
+        let (mut outcome, mut fault, refused) = self.read_prompt_answer(key, answer);
+        let stops = self.processes[&slot].is_stopping();
+        let running = self.session_mut(key).running.as_mut();
+        // The agent does not decide the outcome of a turn that others have ended.
+        match running.map(|running| running.end(WorkEvent::Ended { stops })) {
+            Some(TurnEnd::Cancelled) => (outcome, fault) = (cancelled_by_user(), None),
+            Some(TurnEnd::CutOff) => {
+                let agent = &self.processes[&slot];
+                let why = agent.reason.as_deref().unwrap_or("it is being stopped");
+                let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile());
+                let stopped = Fault::new(Reason::Interrupted, text).hint(GOES_ON);
+                outcome = Outcome::Interrupted { reason: stopped.message.clone().into() };
+                fault = Some(stopped.session(&self.session(key).row.public_id));
+            }
+            _ => {}
+        }
         self.end_turn(key, outcome.clone());
         // Only after the end of the turn may the process restart.
         let refusal =
@@ -111,37 +126,18 @@ impl Hub {
         self.check_idle(slot);
     }
 
-    /// The agent does not decide the outcome of a turn that others have ended.
-    fn read_prompt_end(&mut self, key: SessionKey, answer: WireOutcome<'_>) -> PromptEnd {
-        let mut end = self.read_prompt_answer(key, answer);
-        let stops = self.processes[&self.session(key).slot].is_stopping();
-        let running = self.session_mut(key).running.as_mut();
-        match running.map(|running| running.end(WorkEvent::Ended { stops })) {
-            Some(TurnEnd::Cancelled) => (end.outcome, end.fault) = (cancelled_by_user(), None),
-            // The agent ended it because acpd is stopping the agent.
-            Some(TurnEnd::CutOff) => {
-                let Session { slot, row, .. } = self.session(key);
-                let agent = &self.processes[slot];
-                let why = agent.reason.as_deref().unwrap_or("it is being stopped");
-                let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile());
-                let fault = Fault::new(Reason::Interrupted, text).session(&row.public_id);
-                let fault = fault.hint(GOES_ON);
-                end.outcome = Outcome::Interrupted { reason: fault.message.clone().into() };
-                end.fault = Some(fault);
-            }
-            _ => {}
-        }
-        end
-    }
-
-    fn read_prompt_answer(&mut self, key: SessionKey, answer: WireOutcome<'_>) -> PromptEnd {
+    /// Returns also an error to be sent instead of the agent's answer, and the agent's error.
+    fn read_prompt_answer(
+        &mut self,
+        key: SessionKey,
+        answer: WireOutcome<'_>,
+    ) -> (Outcome, Option<Fault>, Option<ErrorObject>) {
         let result = match answer {
             WireOutcome::Result(result) => result,
             WireOutcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
                 let (code, message) = (error.code, error.texts().join(": ").into());
-                let outcome = Outcome::Error { code, message };
-                return PromptEnd { outcome, fault: None, refused: Some(error) };
+                return (Outcome::Error { code, message }, None, Some(error));
             }
         };
         // A refused prompt was not taken in, nor was the summary before it.
@@ -152,16 +148,14 @@ impl Hub {
         let stop_reason = stop_reason(result).map_or_else(String::new, |why| clipped(&why, NAME));
         if let Some(fault) = self.hidden_failure(key, &stop_reason, result.get()) {
             let (code, message) = (fault.code, fault.message.clone().into());
-            let outcome = Outcome::Error { code, message };
             // The error of the model may be about a login.
             let refused = (fault.data.reason == Reason::FailedTurn).then(|| fault.object());
-            return PromptEnd { outcome, fault: Some(fault), refused };
+            return (Outcome::Error { code, message }, Some(fault), refused);
         }
         let slot = self.session(key).slot;
         self.processes.on_prompt_succeeded(slot);
         self.note_success(slot, "session/prompt");
-        let outcome = Outcome::Stopped { stop_reason: stop_reason.into() };
-        PromptEnd { outcome, fault: None, refused: None }
+        (Outcome::Stopped { stop_reason: stop_reason.into() }, None, None)
     }
 
     /// `waits`: earlier waits in a row.
@@ -226,13 +220,6 @@ impl Hub {
             format!("check its login and its model provider; its output is in `{}`", profile.log);
         Some(fault.session(&row.public_id).hint(hint))
     }
-}
-
-struct PromptEnd {
-    outcome: Outcome,
-    /// Sent instead of the agent's answer.
-    fault: Option<Fault>,
-    refused: Option<ErrorObject>,
 }
 
 /// Copilot forgets a session for good when it loses the connection that made the session.
