@@ -61,9 +61,7 @@ impl Hub {
         let line = self.session_mut(key).with_summary(set_id(&said, &Id::issued(ask)));
         let text = prompt_text(&line);
         let line = self.session(key).to_agent_id(line);
-        let sender = prompt.senders.first().map(|sender| sender.client);
-        let title = title(&prompt.line);
-        let number = self.journal_prompt(key, &said, title, sender);
+        let number = self.journal_prompt(key, &prompt, &said);
         let chunk = self.processes.write(&mut self.cx, slot, line);
         let host_of = self.processes[&slot].host();
         let runs_out =
@@ -89,13 +87,10 @@ impl Hub {
         self.lease(slot);
     }
 
-    fn journal_prompt(
-        &mut self,
-        key: SessionKey,
-        prompt: &Bytes,
-        title: Option<String>,
-        sender: Option<ClientId>,
-    ) -> u64 {
+    /// `said`: the prompt's line without acpd's members. Returns the number of the turn.
+    fn journal_prompt(&mut self, key: SessionKey, prompt: &Queued, said: &Bytes) -> u64 {
+        let sender = prompt.senders.first().map(|sender| sender.client);
+        let title = title(&prompt.line);
         let at = self.cx.now.0;
         let session = self.session_mut(key);
         session.row.edit().prompts += 1;
@@ -104,7 +99,7 @@ impl Hub {
         let started = TurnStarted { session_id: session_id.clone().into(), turn, at };
         let line = build::notification(method::TURN_STARTED, &started);
         self.append(key, EventKind::Notice, line, None);
-        if let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(prompt)
+        if let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(said)
             && let Ok(params) = PromptParams::from_raw(params)
         {
             // The first prompt is the title until the agent gives one.

@@ -30,7 +30,10 @@ impl Hub {
     pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome) {
         let now = self.cx.now;
         let Some(mut running) = self.session_mut(key).running.take() else { return };
-        let usage = self.book_turn(key, running.number, running.tokens);
+        let cost = self.session_mut(key).row.edit().usage.turn.take();
+        let usage = TurnUsage { tokens: running.tokens, cost };
+        self.book(key, Some(running.number), usage.clone());
+        let has_usage = !usage.tokens.is_empty() || usage.cost.is_some();
         let session = self.session_mut(key);
         let row = session.row.edit();
         if let Some(last) = running.replayed_as.filter(|_| is_kept(&outcome)) {
@@ -56,7 +59,7 @@ impl Hub {
             outcome,
             tools: running.whole.then_some(calls.len() as u32),
             files: files.into_iter().map(Into::into).collect(),
-            usage,
+            usage: has_usage.then_some(usage),
         };
         self.cx.timers.clear(Timer::Cancel(key));
         self.cx.timers.clear(Timer::Stall(key));
@@ -147,18 +150,6 @@ impl Hub {
     pub(crate) fn watch_abandoned(&mut self, ask: u64, slot: SlotId) {
         let timeout = self.profile_of(slot).cancel_timeout;
         self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(timeout));
-    }
-
-    pub(crate) fn book_turn(
-        &mut self,
-        key: SessionKey,
-        turn: u64,
-        tokens: Tokens,
-    ) -> Option<TurnUsage> {
-        let cost = self.session_mut(key).row.edit().usage.turn.take();
-        let usage = TurnUsage { tokens, cost };
-        self.book(key, Some(turn), usage.clone());
-        (!usage.tokens.is_empty() || usage.cost.is_some()).then_some(usage)
     }
 
     pub(crate) fn book(&mut self, key: SessionKey, turn: Option<u64>, usage: TurnUsage) {

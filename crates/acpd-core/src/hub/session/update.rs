@@ -2,7 +2,8 @@
 
 use acp_wire::bound::LONGEST_ID;
 use acp_wire::{
-    Message, StateKey, UpdateClass, locate, lossy_at, remove_member, set_member, str_at,
+    Message, StateKey, UpdateClass, classify_update, locate, lossy_at, remove_member, set_member,
+    str_at,
 };
 use acpd_api::DoingKind;
 use bytes::Bytes;
@@ -58,7 +59,7 @@ impl Hub {
         if self.session(key).row.children.contains_key(&*read.session) {
             self.child_told(key, read.kind.as_ref().map(|_| read.class()), line);
         } else if read.is_update() {
-            self.on_update(key, kind, read.class(), line);
+            self.on_update(key, kind, line);
         } else {
             self.append(key, EventKind::Extension, line, None);
         }
@@ -67,18 +68,13 @@ impl Hub {
         }
     }
 
-    fn on_update(
-        &mut self,
-        key: SessionKey,
-        update: Option<&str>,
-        class: UpdateClass,
-        mut line: Bytes,
-    ) {
+    fn on_update(&mut self, key: SessionKey, update: Option<&str>, mut line: Bytes) {
+        let class = update.map_or(UpdateClass::Other, classify_update);
         let is_user = update == Some("user_message_chunk");
         let now = self.cx.now;
         let session = self.session_mut(key);
         if matches!(session.state, State::Restoring(_)) {
-            if self.take_replayed(key, update, class, &line) {
+            if self.take_replayed(key, update, &line) {
                 return;
             }
         } else if let Some(running) = session.running.as_mut() {
@@ -177,15 +173,9 @@ impl Hub {
     }
 
     /// Takes an update of a session that is being restored. Returns `false` if it is journalled now.
-    fn take_replayed(
-        &mut self,
-        key: SessionKey,
-        update: Option<&str>,
-        class: UpdateClass,
-        line: &Bytes,
-    ) -> bool {
+    fn take_replayed(&mut self, key: SessionKey, update: Option<&str>, line: &Bytes) -> bool {
         let is_child = update == Some("subagent_update");
-        match class {
+        match update.map_or(UpdateClass::Other, classify_update) {
             UpdateClass::State(_) => return false,
             UpdateClass::Live | UpdateClass::NotAsked => return true,
             _ if is_child && self.has_live_children(key) => return false,
