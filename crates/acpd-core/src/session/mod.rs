@@ -35,7 +35,7 @@ use crate::session::kin::Kin;
 use crate::session::limit::Held;
 use crate::session::reseed::Summary;
 use crate::session::restore::{
-    Restore, current_mode, mode_option, option_map, settings, values_of,
+    Restore, Values, current_mode, mode_option, option_map, settings, values_of,
 };
 use crate::session::saved::Saved;
 use crate::session::turn::{Queued, Running};
@@ -253,10 +253,10 @@ impl Session {
     /// Settings that the result does not show in force will be set again.
     pub(crate) fn take_restored_values(&mut self, cx: &mut Cx, result: &RawValue) {
         let (modes, options) = values_of(result);
-        self.take_values(cx, modes, options);
+        self.take_values(cx, (modes, options));
         if let State::Restoring(restore) = &mut self.state {
             let row = &self.row;
-            restore.settings = settings(&row.options, row.mode.as_deref(), options, modes);
+            restore.settings = settings(&row.options, row.mode.as_deref(), (modes, options));
             restore.shown_mode = modes.and_then(current_mode);
             restore.shown_options = options.map(ToOwned::to_owned);
         }
@@ -264,12 +264,7 @@ impl Session {
 
     /// Stores `modes` and `configOptions` of a result for later attaches. After a restore, the
     /// values in force are set again.
-    pub(crate) fn take_values(
-        &mut self,
-        cx: &mut Cx,
-        modes: Option<&RawValue>,
-        options: Option<&RawValue>,
-    ) {
+    pub(crate) fn take_values(&mut self, cx: &mut Cx, (modes, options): Values<'_>) {
         let options = options.filter(|options| options.get() != "null");
         let values = [(ValueKey::Modes, modes), (ValueKey::ConfigOptions, options)];
         for (key, raw) in values {

@@ -298,8 +298,11 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Returns `modes` and `configOptions` of a result, without nulls.
-pub(crate) fn values_of(result: &RawValue) -> (Option<&RawValue>, Option<&RawValue>) {
+/// `modes` and `configOptions` of a result.
+pub(crate) type Values<'a> = (Option<&'a RawValue>, Option<&'a RawValue>);
+
+/// Returns the values of a result, without nulls.
+pub(crate) fn values_of(result: &RawValue) -> Values<'_> {
     let member =
         |name: &str| raw_at(result.get().as_bytes(), &[name]).filter(|value| value.get() != "null");
     (member("modes"), member("configOptions"))
@@ -311,8 +314,7 @@ pub(crate) fn values_of(result: &RawValue) -> (Option<&RawValue>, Option<&RawVal
 pub(crate) fn settings(
     wanted: &BTreeMap<String, String>,
     mode: Option<&str>,
-    options: Option<&RawValue>,
-    modes: Option<&RawValue>,
+    (modes, options): Values<'_>,
 ) -> VecDeque<Setting> {
     let shown = options.map(ConfigOption::list).unwrap_or_default();
     let is_of = |option: &ConfigOption, category| option.category.as_deref() == Some(category);

@@ -15,15 +15,11 @@ use crate::ids::SessionKey;
 use crate::profile::Defaults;
 use crate::record::Preset;
 use crate::record::purpose::Purpose;
+use crate::session::restore::Values;
 use crate::watch::RowKey;
 
 impl Hub {
-    pub(crate) fn preset(
-        &mut self,
-        key: SessionKey,
-        modes: Option<&RawValue>,
-        options: Option<&RawValue>,
-    ) {
+    pub(crate) fn preset(&mut self, key: SessionKey, (modes, options): Values<'_>) {
         let row = &self.session(key).row;
         let Defaults { model, mode } = self.cx.config.defaults(&row.agent, &row.cwd);
         // The model comes first: what a mode means may depend on it.

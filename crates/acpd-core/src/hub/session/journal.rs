@@ -39,7 +39,7 @@ impl Hub {
         by: Option<ClientId>,
     ) {
         let (_, Some(config_options)) = values_of(result) else { return };
-        self.sessions.session_mut(key).take_values(&mut self.cx, None, Some(config_options));
+        self.sessions.session_mut(key).take_values(&mut self.cx, (None, Some(config_options)));
         self.show_options(key, config_options, by);
     }
 

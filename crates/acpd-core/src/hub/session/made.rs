@@ -52,7 +52,8 @@ impl Hub {
         if let Some(point) = &new.fork {
             self.begin_forked(key, point);
         }
-        self.sessions.session_mut(key).take_values(&mut self.cx, made.modes, made.config_options);
+        let values = (made.modes, made.config_options);
+        self.sessions.session_mut(key).take_values(&mut self.cx, values);
         let mut line = self.for_client(slot, &new.to, line);
         let row = &self.session(key).row;
         if row.public_id != row.agent_id {
@@ -72,7 +73,7 @@ impl Hub {
         }
         if new.fork.is_none() {
             self.note_default_mode(key);
-            self.preset(key, made.modes, made.config_options);
+            self.preset(key, values);
         }
         if let Some(point) = &new.fork {
             self.drop_replay_of_fork(key, point.session);
@@ -130,8 +131,7 @@ impl Hub {
         row.last_prompt = last_prompt;
         // Cost from before the adoption does not count.
         row.usage = Used::default();
-        let (modes, options) = values_of(result);
-        self.sessions.session_mut(key).take_values(&mut self.cx, modes, options);
+        self.sessions.session_mut(key).take_values(&mut self.cx, values_of(result));
         self.deliver_parked(process, &adoption.id);
         let session = self.session_mut(key);
         // All turns are over, so no call is open.

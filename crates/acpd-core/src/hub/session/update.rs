@@ -152,7 +152,7 @@ impl Hub {
             }
             StateKey::Options => {
                 let options = raw_at(line, &["params", "update", "configOptions"]);
-                self.sessions.session_mut(key).take_values(&mut self.cx, None, options);
+                self.sessions.session_mut(key).take_values(&mut self.cx, (None, options));
             }
             StateKey::Info => self.session_mut(key).note_title(line),
             StateKey::Usage => self.on_usage_update(key, line),
