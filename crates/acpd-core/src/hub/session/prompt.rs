@@ -18,7 +18,7 @@ use acpd_api::{NAMESPACE, PromptRepeated, method};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::fault::Fault;
+use crate::clients::Served;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
 use crate::process::slot::Asker;
@@ -26,12 +26,7 @@ use crate::prompt::{has_yes, idempotency_key, without_once};
 use crate::record::PromptKeyRow;
 
 impl Hub {
-    pub(crate) fn prompt(
-        &mut self,
-        to: Requester,
-        key: SessionKey,
-        line: Bytes,
-    ) -> Result<(), Fault> {
+    pub(crate) fn prompt(&mut self, to: Requester, key: SessionKey, line: Bytes) -> Served {
         if let Some(own) = idempotency_key(&line)?
             && self.prompt_repeated(&to, key, &own, has_yes(&line))
         {
