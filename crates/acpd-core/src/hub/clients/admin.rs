@@ -65,8 +65,15 @@ impl Hub {
             method::SESSION_MOVE => self.serve(asked, Hub::session_move)?,
             method::SESSION_RESEED => self.serve(asked, Hub::session_reseed)?,
             method::SESSION_ARCHIVE | method::SESSION_UNARCHIVE => {
-                let archived = name == method::SESSION_ARCHIVE;
-                self.serve(asked, |hub, session| hub.session_archive(&session, archived))?;
+                self.serve(asked, |hub, session| {
+                    let key = hub.resolve(&session)?;
+                    if name == method::SESSION_ARCHIVE {
+                        hub.archive_for(None, key)?;
+                    } else {
+                        hub.set_archived(key, false);
+                    }
+                    Ok(hub.session_info(key))
+                })?;
             }
             method::SESSION_QUEUE => self.serve(asked, |hub, session| {
                 let key = hub.resolve(&session)?;

@@ -230,8 +230,12 @@ impl Hub {
                 self.answer(to, &json!({ "status": status }));
             }
             "session/set_title" => self.set_title(asked, key)?,
-            "session/archive" | "session/unarchive" => {
-                self.archive_for(to.client, key, method == "session/archive")?;
+            "session/archive" => {
+                self.archive_for(Some(to.client), key)?;
+                self.answer(to, &json!({}));
+            }
+            "session/unarchive" => {
+                self.set_archived(key, false);
                 self.answer(to, &json!({}));
             }
             "session/prompt" => {

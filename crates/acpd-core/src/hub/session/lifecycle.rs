@@ -27,12 +27,10 @@
 //! only when nothing can restore it.
 
 use acp_wire::build;
-use acpd_api::{
-    Reason, RemoveParams, RemoveResult, SessionGone, SessionInfo, SessionRef, UndoParams,
-    UndoResult, method,
-};
+use acpd_api::{Reason, RemoveParams, RemoveResult, SessionGone, UndoParams, UndoResult, method};
 use serde_json::json;
 
+use crate::clients::Served;
 use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -53,31 +51,19 @@ const KEPT: u64 = 24 * 60 * 60_000;
 const PAUSE: u64 = 10 * 60_000;
 
 impl Hub {
-    pub(crate) fn archive_for(
-        &mut self,
-        client: ClientId,
-        key: SessionKey,
-        archived: bool,
-    ) -> Result<(), Fault> {
-        if archived {
-            self.can_archive(key)?;
+    /// `of`: a client that leaves the session.
+    pub(crate) fn archive_for(&mut self, of: Option<ClientId>, key: SessionKey) -> Served {
+        if !self.keeps_history(key) {
+            let row = &self.session(key).row;
+            let text = format!("conversations of agent `{}` are not kept", row.agent);
+            let fault = Fault::invalid(text).session(&row.public_id);
+            return Err(fault.hint("`persist_history = false` of the configuration says so; close the session to delete it"));
+        }
+        if let Some(client) = of {
             self.detach(client, key);
         }
-        self.set_archived(key, archived);
+        self.set_archived(key, true);
         Ok(())
-    }
-
-    pub(crate) fn session_archive(
-        &mut self,
-        session: &SessionRef,
-        archived: bool,
-    ) -> Result<SessionInfo, Fault> {
-        let key = self.resolve(session)?;
-        if archived {
-            self.can_archive(key)?;
-        }
-        self.set_archived(key, archived);
-        Ok(self.session_info(key))
     }
 
     pub(crate) fn set_archived(&mut self, key: SessionKey, archived: bool) {
@@ -93,16 +79,6 @@ impl Hub {
             row.edit().archived = archived;
             self.tell_state(key);
         }
-    }
-
-    fn can_archive(&self, key: SessionKey) -> Result<(), Fault> {
-        if self.keeps_history(key) {
-            return Ok(());
-        }
-        let row = &self.session(key).row;
-        let text = format!("conversations of agent `{}` are not kept", row.agent);
-        let fault = Fault::invalid(text).session(&row.public_id);
-        Err(fault.hint("`persist_history = false` of the configuration says so; close the session to delete it"))
     }
 
     /// Frees the agent's copy; the session stays listed and returns with the next prompt.
