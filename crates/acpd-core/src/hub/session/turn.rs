@@ -11,9 +11,6 @@
 //! it cannot be known, so acpd never sends it again. The one exception is a prompt that the agent
 //! has refused, and done nothing for, because its credentials had run out.
 
-use std::fmt;
-use std::fmt::Write as _;
-
 use acp_wire::acp::{PromptParams, SessionUpdate, Update};
 use acp_wire::{Id, Message, build, set_id, str_at};
 use acpd_api::{TurnStarted, method};
@@ -138,26 +135,24 @@ impl Hub {
             let from = if silent < notice { running.last_line } else { self.cx.now };
             return self.cx.timers.set(Timer::Stall(key), from.after(notice));
         }
-        let time = duration(silent);
-        let mut text = format!(
-            "stalled: no output for {time}; the turn continues until it is cancelled: in its client, or \
-             with `acpctl cancel {}`",
-            session.row.word()
-        );
         let since = running.last_line;
         let others = self.sessions.of_slot(session.slot).into_iter().filter(|other| *other != key);
         let newer = others.map(|other| self.session(other)).find(|other| other.held_since >= since);
-        if let Some(newer) = newer {
-            // Some agents serve one session, and forget the others without a word.
-            // Writing to a string does not fail.
-            let _: fmt::Result = write!(
-                text,
+        // Some agents serve one session, and forget the others without a word.
+        let newer = newer.map_or_else(String::new, |newer| {
+            format!(
                 ". The silence began when the same process got session `{}`: if cancelling and a new prompt \
                  help, set `sharing = \"session\"` for agent `{}`",
                 newer.row.word(),
                 session.row.agent
-            );
-        }
+            )
+        });
+        let text = format!(
+            "stalled: no output for {}; the turn continues until it is cancelled: in its client, or \
+             with `acpctl cancel {}`{newer}",
+            duration(silent),
+            session.row.word()
+        );
         self.notice(key, "warning", &text);
         self.cx.timers.set(Timer::Stall(key), self.cx.now.after(notice));
     }
