@@ -36,15 +36,11 @@ impl Hub {
         };
         let (cwd, archived) = (text("cwd"), filter_of(params)?);
         cwd.as_deref().map_or(Ok(()), |cwd| path("cwd", cwd))?;
-        let cursor = match text("cursor") {
-            None => None,
-            Some(cursor) => Some(
-                cursor
-                    .strip_prefix(CURSOR)
-                    .map(str::to_owned)
-                    .ok_or_else(|| Fault::invalid(format!("`{cursor}` is no cursor of a list")))?,
-            ),
-        };
+        let cursor = text("cursor").map(|cursor| {
+            let own = cursor.strip_prefix(CURSOR).map(str::to_owned);
+            own.ok_or_else(|| Fault::invalid(format!("`{cursor}` is no cursor of a list")))
+        });
+        let cursor = cursor.transpose()?;
         let slot = self.processes.shared(profile, self.cx.now);
         let wanted = Wanted { cwd, archived, first: cursor.is_none() };
         let can = &self.processes.known(profile).capabilities;
