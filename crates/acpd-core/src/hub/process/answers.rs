@@ -46,7 +46,7 @@ impl Hub {
             Purpose::Restore { session, .. } => self.restore_answered(session, outcome),
             Purpose::Steer(steer) => self.steered(process.slot, *steer, line, outcome),
             Purpose::Preset { session, preset } => {
-                self.preset_answered(session, &preset, &outcome);
+                self.preset_answered(session, &preset, Some(outcome));
             }
             Purpose::Relay { to, session, method, params } => {
                 self.relay_answered(process.slot, to, session, &method, params, line, outcome);

@@ -61,28 +61,34 @@ impl Hub {
         }
     }
 
+    /// `outcome`: `None` if the agent does not answer in time.
     pub(crate) fn preset_answered(
         &mut self,
         key: SessionKey,
         preset: &Preset,
-        outcome: &Outcome<'_>,
+        outcome: Option<Outcome<'_>>,
     ) {
         if !self.sessions.contains_key(&key) {
             return;
         }
+        let (what, value) = match preset {
+            Preset::Mode { mode } => ("mode", mode),
+            Preset::Option { option, value } => (option.as_str(), value),
+        };
         match (outcome, preset) {
-            (Outcome::Result(_), Preset::Mode { mode }) => {
-                self.tell_mode(key, mode, None);
-            }
-            (Outcome::Result(result), Preset::Option { .. }) => {
+            (Some(Outcome::Result(_)), Preset::Mode { mode }) => self.tell_mode(key, mode, None),
+            (Some(Outcome::Result(result)), Preset::Option { .. }) => {
                 self.tell_options(key, result, None);
             }
-            (Outcome::Error(error), _) => {
+            (Some(Outcome::Error(error)), _) => {
                 let why = ErrorObject::from_raw(error).message;
-                let (what, value) = preset.setting_and_value();
                 let text = format!(
                     "the agent refused `{value}` as its {what}, which the configuration wants: {why}"
                 );
+                self.notice(key, "warning", &text);
+            }
+            (None, _) => {
+                let text = format!("the agent does not answer whether `{value}` is its {what} now");
                 self.notice(key, "warning", &text);
             }
         }
@@ -90,24 +96,8 @@ impl Hub {
     }
 
     pub(crate) fn on_preset_timer(&mut self, ask: u64) {
-        let Some((_, Purpose::Preset { session: key, preset })) = self.give_up_ask(ask, None)
-        else {
-            return;
-        };
-        if self.sessions.contains_key(&key) {
-            let (what, value) = preset.setting_and_value();
-            let text = format!("the agent does not answer whether `{value}` is its {what} now");
-            self.notice(key, "warning", &text);
-            self.wake_session(key);
-        }
-    }
-}
-
-impl Preset {
-    fn setting_and_value(&self) -> (&str, &str) {
-        match self {
-            Preset::Mode { mode } => ("mode", mode),
-            Preset::Option { option, value } => (option, value),
+        if let Some((_, Purpose::Preset { session, preset })) = self.give_up_ask(ask, None) {
+            self.preset_answered(session, &preset, None);
         }
     }
 }
