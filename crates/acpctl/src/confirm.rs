@@ -42,17 +42,9 @@ pub(crate) fn yes(ui: &mut Ui, prompt: impl Into<Text>) -> Result<bool> {
     }
 }
 
-/// Lists numbered choices, and asks until one is chosen.
+/// Lists numbered choices, and asks until one is chosen, by its number or by a name that `named`
+/// finds.
 pub(crate) fn pick(
-    ui: &mut Ui,
-    prompt: impl Into<Text>,
-    choices: impl IntoIterator<Item = Text>,
-) -> Result<usize> {
-    pick_or_name(ui, prompt, choices, |_| None)
-}
-
-/// Like [`pick`], but also accepts a name; `named` finds its choice.
-pub(crate) fn pick_or_name(
     ui: &mut Ui,
     prompt: impl Into<Text>,
     choices: impl IntoIterator<Item = Text>,

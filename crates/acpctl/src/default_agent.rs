@@ -8,7 +8,7 @@ use acpd_api::{AgentInfo, AgentList, DaemonInfo, Empty, Status, StatusParams, Un
 use acpd_client::{Connection, Paths};
 
 use crate::configured::{BEGIN, SCHEMA, offer_schema};
-use crate::confirm::{pick_or_name, yes};
+use crate::confirm::{pick, yes};
 use crate::daemon::{agent, reload};
 use crate::error::{CommandError, Result};
 use crate::text::{Text, text};
@@ -88,7 +88,7 @@ fn ask<'l>(candidates: &[&'l AgentInfo], ui: &mut Ui) -> Result<&'l Untrusted> {
     let labels = candidates.iter().map(|agent| text!("{} ({})", agent.name, agent.title));
     let prompt = text!("agent? 1-{} > ", candidates.len());
     let named = |answer: &str| candidates.iter().position(|agent| agent.name == *answer);
-    Ok(&candidates[pick_or_name(ui, prompt, labels, named)?].name)
+    Ok(&candidates[pick(ui, prompt, labels, named)?].name)
 }
 
 fn remember(agent: &str, ui: &mut Ui) -> Result {

@@ -86,7 +86,8 @@ pub(crate) fn find(
     care: Care,
     ui: &mut Ui,
 ) -> Result<SessionInfo> {
-    Wanted::here(&which.session, which.agent.as_deref()).find(connection, care, ui)
+    let wanted = Wanted::here(&which.session, which.agent.as_deref());
+    Ok(wanted.choose(all(connection)?, care)?.print_note(ui))
 }
 
 pub(crate) fn last_used(
@@ -143,15 +144,6 @@ impl<'a> Wanted<'a> {
 
     pub(crate) fn new(text: &'a str, agent: Option<&'a str>, cwd: String) -> Wanted<'a> {
         Wanted { text, agent, cwd: Some(cwd) }
-    }
-
-    pub(crate) fn find(
-        &self,
-        connection: &mut Connection,
-        care: Care,
-        ui: &mut Ui,
-    ) -> Result<SessionInfo> {
-        Ok(self.choose(all(connection)?, care)?.print_note(ui))
     }
 
     /// Fails if no session matches, or several do.

@@ -58,43 +58,36 @@ pub(crate) fn examples_of(command: &Command) -> Vec<(String, String)> {
     lines.chunks(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect()
 }
 
+/// Notes come before exit codes and examples.
 fn sections(below: &str) -> String {
-    let (mut notes, mut codes, mut examples) = (Vec::new(), None, None);
+    let (mut roff, mut has_notes) = (Roff::new(), false);
     for paragraph in below.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
         match paragraph.split_once('\n') {
-            Some(("Exit codes:", lines)) => codes = Some(lines),
-            Some(("Examples:", lines)) => examples = Some(lines),
-            _ => notes.push(paragraph),
+            Some(("Exit codes:", lines)) => {
+                let codes = lines.lines().filter_map(|line| line.trim().split_once(' '));
+                listed(&mut roff, "EXIT STATUS", codes);
+            }
+            Some(("Examples:", lines)) => {
+                let lines: Vec<&str> = lines.lines().collect();
+                let examples = lines.chunks_exact(2).map(|example| (example[0], example[1]));
+                listed(&mut roff, "EXAMPLES", examples);
+            }
+            table => {
+                let heading = (!has_notes).then_some("NOTES");
+                roff.control(if has_notes { "PP" } else { "SH" }, heading);
+                has_notes = true;
+                // One line is text; several lines are a table, which is not filled.
+                if table.is_some() {
+                    roff.control("nf", []);
+                }
+                for line in paragraph.lines() {
+                    roff.text([roman(line)]);
+                }
+                if table.is_some() {
+                    roff.control("fi", []);
+                }
+            }
         }
-    }
-    let mut roff = Roff::new();
-    if !notes.is_empty() {
-        roff.control("SH", ["NOTES"]);
-    }
-    for (paragraph, number) in notes.into_iter().zip(1..) {
-        if number > 1 {
-            roff.control("PP", []);
-        }
-        // One line is text; several lines are a table, which is not filled.
-        let is_table = paragraph.contains('\n');
-        if is_table {
-            roff.control("nf", []);
-        }
-        for line in paragraph.lines() {
-            roff.text([roman(line)]);
-        }
-        if is_table {
-            roff.control("fi", []);
-        }
-    }
-    if let Some(lines) = codes {
-        let codes = lines.lines().filter_map(|line| line.trim().split_once(' '));
-        listed(&mut roff, "EXIT STATUS", codes);
-    }
-    if let Some(lines) = examples {
-        let lines: Vec<&str> = lines.lines().collect();
-        let examples = lines.chunks_exact(2).map(|example| (example[0], example[1]));
-        listed(&mut roff, "EXAMPLES", examples);
     }
     // The text before the first heading defines a plain apostrophe, which the page already has.
     let text = roff.render();

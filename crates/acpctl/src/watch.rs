@@ -72,8 +72,7 @@ impl Watch {
                         }
                     }
                     Answer::Error(error) => {
-                        let error = ErrorObject::from_raw(error);
-                        match CommandError::rpc(&error) {
+                        match CommandError::rpc(&ErrorObject::from_raw(error)) {
                             error if error.code() == ExitCode::NotFound => self.is_removed = true,
                             error => return Err(error),
                         }
@@ -92,16 +91,12 @@ impl Watch {
             method::RESTORED => {
                 let restored = serde_json::from_str(params).ok();
                 self.restored = restored.map(|restored: Restored| restored.level);
-                return Ok(());
             }
-            method::SESSION_REMOVED => {
-                self.is_removed = true;
-                return Ok(());
-            }
-            method::SESSION_STATE => {}
-            _ => return Ok(()),
+            method::SESSION_REMOVED => self.is_removed = true,
+            _ => {}
         }
-        self.look(live)
+        let is_change = [method::TURN_ENDED, method::SESSION_STATE].contains(&name);
+        if is_change { self.look(live) } else { Ok(()) }
     }
 
     /// Returns the end of the first observed turn.

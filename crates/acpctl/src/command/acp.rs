@@ -57,6 +57,8 @@ const BLOCK: usize = 64 * 1024;
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 pub(super) fn acp(args: &Acp, door: Door) -> Result {
+    // Without a directory, the daemon's default applies.
+    let here = current_dir().and_then(|dir| utf8(&directory(&dir)?)).ok();
     let first = match &args.attach {
         Some(wanted) => {
             let wanted = lookup::Wanted::here(wanted, args.agent.as_deref());
@@ -64,7 +66,11 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result {
             // Stderr belongs to the editor, so a guess is not reported.
             First::This(Box::new(wanted.choose(list, Care::Guess)?.session))
         }
-        None if args.goes_on => First::LastUsed,
+        None if args.goes_on => {
+            let (agent, here) = (args.agent.clone(), here.clone());
+            let find = move |cwd: &str| last_used(door, cwd, agent.as_deref(), here.as_deref());
+            First::LastUsed(Box::new(find))
+        }
         None => First::New,
     };
     // The connection comes first: an editor waits for the answer to `initialize`.
@@ -72,11 +78,7 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result {
     let terminated = writer.clone();
     terminal::before_end(move || leave(&terminated))?;
     let resumed = Arc::new(Resumed::default());
-    // Without a directory, the daemon's default applies.
-    let here = current_dir().and_then(|dir| utf8(&directory(&dir)?)).ok();
-    let (agent, place) = (args.agent.clone(), here.clone());
-    let find = move |cwd: &str| last_used(door, cwd, agent.as_deref(), place.as_deref());
-    let rewriter = Rewriter::new(args, here, first, Arc::clone(&resumed), Box::new(find));
+    let rewriter = Rewriter::new(args, here, first, Arc::clone(&resumed));
     let (ended, end) = mpsc::channel();
     let up = ended.clone();
     let wanted = Arc::new(Wanted::new());
@@ -210,8 +212,6 @@ fn last_used(
     Ok(session.map(|session| session.session_id.into_raw()))
 }
 
-type LastUsed = Box<dyn FnMut(&str) -> Result<Option<String>> + Send>;
-
 /// The request that became a `session/resume`, and its session.
 #[derive(Debug, Default)]
 struct Resumed(Mutex<Option<(Id, String)>>);
@@ -238,7 +238,8 @@ impl Resumed {
 
 enum First {
     New,
-    LastUsed,
+    /// Finds the id of the last used session of a directory.
+    LastUsed(Box<dyn FnOnce(&str) -> Result<Option<String>> + Send>),
     This(Box<SessionInfo>),
 }
 
@@ -249,27 +250,20 @@ struct Rewriter {
     session: Option<String>,
     first: First,
     resumed: Arc<Resumed>,
-    last_used: LastUsed,
 }
 
 impl Rewriter {
-    fn new(
-        args: &Acp,
-        here: Option<String>,
-        first: First,
-        resumed: Arc<Resumed>,
-        last_used: LastUsed,
-    ) -> Rewriter {
+    fn new(args: &Acp, here: Option<String>, first: First, resumed: Arc<Resumed>) -> Rewriter {
         let session = args.session.clone().map(|name| {
             let meta = NewSessionMeta { name: Some(name), reuse: true, parent: None };
             json!(meta).to_string()
         });
         let agent = match &first {
             First::This(info) => Some(info.agent.raw().to_owned()),
-            First::New | First::LastUsed => args.agent.clone(),
+            First::New | First::LastUsed(_) => args.agent.clone(),
         };
         let hello = agent.map(|agent| ("agent", agent)).or(here.map(|here| ("cwd", here)));
-        Rewriter { hello, session, first, resumed, last_used }
+        Rewriter { hello, session, first, resumed }
     }
 
     fn rewrite(&mut self, line: Bytes) -> Result<Bytes> {
@@ -290,10 +284,10 @@ impl Rewriter {
             }
             ("session/new", None) => match std::mem::replace(&mut self.first, First::New) {
                 First::New => line,
-                First::LastUsed => {
+                First::LastUsed(find) => {
                     let cwd = params.and_then(|params| SessionParams::from_raw(params).cwd);
                     let Some(cwd) = cwd else { return Ok(line) };
-                    match (self.last_used)(&cwd)? {
+                    match find(&cwd)? {
                         Some(session) => self.resume(&line, id, session),
                         None => line,
                     }
@@ -324,8 +318,11 @@ mod tests {
     use super::*;
 
     fn rewriter(args: &Acp, first: First) -> Rewriter {
-        let find = |cwd: &str| Ok((cwd == "/w").then(|| "s-1".to_owned()));
-        Rewriter::new(args, Some("/here".to_owned()), first, Arc::default(), Box::new(find))
+        Rewriter::new(args, Some("/here".to_owned()), first, Arc::default())
+    }
+
+    fn last_used() -> First {
+        First::LastUsed(Box::new(|cwd| Ok((cwd == "/w").then(|| "s-1".to_owned()))))
     }
 
     fn demo() -> Acp {
@@ -372,7 +369,7 @@ mod tests {
 
     #[test]
     fn the_first_new_session_goes_on_in_the_last_used_one() {
-        let mut rewriter = rewriter(&demo(), First::LastUsed);
+        let mut rewriter = rewriter(&demo(), last_used());
         let mut rewritten = |line: &'static str| {
             let line = rewriter.rewrite(Bytes::from_static(line.as_bytes())).unwrap();
             String::from_utf8(line.to_vec()).unwrap()
@@ -401,7 +398,7 @@ mod tests {
     fn where_there_is_no_session_one_begins() {
         let new = r#"{"id":1,"method":"session/new","params":{"cwd":"/elsewhere"}}"#;
         let line =
-            rewriter(&demo(), First::LastUsed).rewrite(Bytes::from_static(new.as_bytes())).unwrap();
+            rewriter(&demo(), last_used()).rewrite(Bytes::from_static(new.as_bytes())).unwrap();
         assert_eq!(line, new);
     }
 }

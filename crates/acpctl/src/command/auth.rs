@@ -149,15 +149,13 @@ fn choose(
         Text::join(ids.into_iter().map(|id| text!("`{}`", Untrusted::from(id))), ", ")
     };
     let agent = escape::one_line(agent);
-    let at = match (wanted, ways.len()) {
-        (_, 0) => {
+    let at = match wanted {
+        _ if ways.is_empty() => {
             let text = text!("agent `{}` offers no login method", agent);
-            return Err(CommandError::new(ExitCode::Error, text).hint(text!(
-                "log in with its own command, then `acpctl agent restart {}`",
-                agent
-            )));
+            let hint = text!("log in with its own command, then `acpctl agent restart {}`", agent);
+            return Err(CommandError::new(ExitCode::Error, text).hint(hint));
         }
-        (Some(wanted), _) => {
+        Some(wanted) => {
             let at = ways.iter().position(|way| way.id == wanted);
             at.ok_or_else(|| {
                 let wanted = escape::one_line(wanted);
@@ -165,13 +163,13 @@ fn choose(
                     .hint(text!("it has {}", listed()))
             })?
         }
-        (None, 1) => 0,
-        (None, _) if ui.can_ask() => {
+        None if ways.len() == 1 => 0,
+        None if ui.can_ask() => {
             let shown = |text: &String| Untrusted::from(text);
             let labels = ways.iter().map(|way| text!("{} ({})", shown(&way.name), shown(&way.id)));
-            pick(ui, "> ", labels)?
+            pick(ui, "> ", labels, |_| None)?
         }
-        (None, _) => {
+        None => {
             return Err(CommandError::usage(text!("agent `{}` has several login methods", agent))
                 .hint(text!("choose one with `--method`: {}", listed())));
         }

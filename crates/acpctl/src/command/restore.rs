@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use acpd_api::{ConfigReport, CopyReport, Empty, ExitCode, Status, method};
+use acpd_api::{CopyReport, Empty, ExitCode, Status, method};
 use acpd_client::{Paths, hold_starts};
 use clap::{Args, ValueHint};
 
@@ -55,12 +55,21 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
         }
         None => None,
     };
-    if turns.is_some() || has_shims(&paths) {
-        check_configuration()?;
+    // The daemon must be able to start again.
+    let starts = turns.is_some() || has_shims(&paths);
+    let wrong = if starts { configured::report()?.mistakes } else { Vec::new() };
+    if !wrong.is_empty() {
+        let text = "nothing was stopped, because acpd could not start again:";
+        return Err(CommandError::new(ExitCode::Error, text!("{}{}", text, mistakes(&wrong)))
+            .hint("fix it: `acpctl config edit`"));
     }
-    if args.yes {
-        check_force(args, turns.unwrap_or(0))?;
-    } else {
+    let interrupted = turns.filter(|turns| *turns > 0 && !args.force);
+    if let (true, Some(turns)) = (args.yes, interrupted) {
+        let text = text!("this would interrupt {}", counted(turns, "turn"));
+        return Err(CommandError::new(ExitCode::Error, text)
+            .hint("wait with `acpctl wait`, or add `--force`"));
+    }
+    if !args.yes {
         let shown = text!("`{}` holds {}\n", found.file, contents(&found));
         let doing = "restoring a backup";
         confirm(ui, doing, ADD_YES, &shown, question(turns))?;
@@ -68,11 +77,8 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
     // A new client would have the service manager start the daemon again and again until the
     // manager gives up.
     if let Some(service) = &service {
-        match turns {
-            Some(_) => service.order(Order::IgnoreClients)?,
-            // The manager may be waiting to restart a failed daemon.
-            None => service.order(Order::Stop)?,
-        }
+        // Without a daemon, the manager may be waiting to restart a failed one.
+        service.order(if turns.is_some() { Order::IgnoreClients } else { Order::Stop })?;
     }
     // Print before the start: even if the start fails, the journal is replaced.
     let done = replace(&paths, file, turns.is_some(), ui).and_then(|(restored, are_left)| {
@@ -103,17 +109,6 @@ fn report(restored: &CopyReport, json: bool, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// The daemon must be able to start again.
-fn check_configuration() -> Result {
-    let ConfigReport { mistakes: found, .. } = configured::report()?;
-    if found.is_empty() {
-        return Ok(());
-    }
-    let text =
-        text!("nothing was stopped, because acpd could not start again:{}", mistakes(&found));
-    Err(CommandError::new(ExitCode::Error, text).hint("fix it: `acpctl config edit`"))
-}
-
 /// Replaces the journal while no client can start a daemon. Returns whether the new daemon must end
 /// the agents of the old one.
 fn replace(paths: &Paths, file: &OsStr, runs: bool, ui: &mut Ui) -> Result<(CopyReport, bool)> {
@@ -127,14 +122,6 @@ fn replace(paths: &Paths, file: &OsStr, runs: bool, ui: &mut Ui) -> Result<(Copy
     }
     let _held = hold_starts(paths)?;
     Ok((copy([OsStr::new("restore"), file], "restoring", ui)?, are_left))
-}
-
-fn check_force(args: &Restore, turns: u64) -> Result {
-    if turns == 0 || args.force {
-        return Ok(());
-    }
-    let text = text!("this would interrupt {}", counted(turns, "turn"));
-    Err(CommandError::new(ExitCode::Error, text).hint("wait with `acpctl wait`, or add `--force`"))
 }
 
 fn question(turns: Option<u64>) -> Text {

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::dirs::{current_dir, utf8};
 use crate::error::Result;
-use crate::lookup::{Care, Wanted, last_used};
+use crate::lookup::{Care, Wanted, all, last_used};
 use crate::ui::Ui;
 use crate::{default_agent, full_screen};
 
@@ -64,7 +64,8 @@ fn find(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Option<
     let Some(text) = &args.session else {
         return last_used(&cwd, agent, connection);
     };
-    Wanted::new(text, agent, cwd).find(connection, Care::Guess, ui).map(Some)
+    let choice = Wanted::new(text, agent, cwd).choose(all(connection)?, Care::Guess)?;
+    Ok(Some(choice.print_note(ui)))
 }
 
 /// Returns the agent of a new session: the named one, the user's choice, or the default.

@@ -110,7 +110,12 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
                     Err(error) if ui.can_ask() => ui.talk(&error.render()),
                     checked => {
                         checked?;
-                        return offer_reload(&paths, ui);
+                        // A running daemon does not read the changed file by itself.
+                        let Some(mut connection) = running(&paths)? else { return Ok(()) };
+                        if info(&mut connection)?.config_changed.is_some() {
+                            ui.say("acpd does not use it yet. Reload: `acpctl daemon reload`");
+                        }
+                        return Ok(());
                     }
                 }
                 if !yes(ui, "edit it again? y/n > ")? {
@@ -137,13 +142,4 @@ fn fail_on_mistakes(report: &ConfigReport) -> Result {
     let count = counted(report.mistakes.len(), "mistake");
     let text = text!("the configuration has {}:{}", count, mistakes(&report.mistakes));
     Err(CommandError::new(ExitCode::Error, text))
-}
-
-/// A running daemon does not read the changed file by itself.
-fn offer_reload(paths: &Paths, ui: &mut Ui) -> Result {
-    let Some(mut connection) = running(paths)? else { return Ok(()) };
-    if info(&mut connection)?.config_changed.is_some() {
-        ui.say("acpd does not use it yet. Reload: `acpctl daemon reload`");
-    }
-    Ok(())
 }

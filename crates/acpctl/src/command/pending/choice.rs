@@ -70,7 +70,7 @@ fn chosen(
     ui.say(described(found));
     ui.talk(&call::omitted_details(found));
     let labels = options.iter().map(|option| about::option(option.kind.raw(), &option.name));
-    let at = pick(ui, "> ", labels)?;
+    let at = pick(ui, "> ", labels, |_| None)?;
     Ok(options[at].option_id.raw().to_owned())
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use acp_wire::{Message, parse};
-use acpd_api::{InteractionInfo, QuestionAnswered, SessionRef, Untrusted, Watched, method};
+use acpd_api::{
+    InteractionInfo, QuestionAnswered, SessionInfo, SessionRef, Untrusted, Watched, method,
+};
 use acpd_client::CallError;
 use acpd_view::person;
 use serde::Serialize;
@@ -69,7 +71,11 @@ pub(super) fn follow(json: bool, ui: &mut Ui) -> Result {
             if printed.contains_key(&open.id) {
                 continue;
             }
-            printed.insert(open.id.clone(), (open.clone(), seq_of(open, &all)));
+            let asks = |session: &&SessionInfo| {
+                session.agent == open.agent && Some(&session.session_id) == open.session_id.as_ref()
+            };
+            let seq = all.sessions.iter().find(asks).map_or(0, |session| session.seq);
+            printed.insert(open.id.clone(), (open.clone(), seq));
             if json {
                 ui.json_line(&Event::Opened { interaction: open })?;
             } else {
@@ -79,13 +85,6 @@ pub(super) fn follow(json: bool, ui: &mut Ui) -> Result {
         }
         ui.flush()?;
     }
-}
-
-fn seq_of(open: &InteractionInfo, all: &Watched) -> u64 {
-    let is_it = |session: &&acpd_api::SessionInfo| {
-        session.agent == open.agent && Some(&session.session_id) == open.session_id.as_ref()
-    };
-    all.sessions.iter().find(is_it).map_or(0, |session| session.seq)
 }
 
 /// Finds the answer to a question in its session's journal, after a line; none if it cannot be

@@ -119,7 +119,8 @@ fn existing(
     }
     let wanted = |text| Wanted::new(text, agent, cwd.to_owned());
     if let Some(session) = &args.resume {
-        return wanted(session).find(connection, Care::Guess, ui).map(Some);
+        let choice = wanted(session).choose(lookup::all(connection)?, Care::Guess)?;
+        return Ok(Some(choice.print_note(ui)));
     }
     let Some(name) = &args.session else { return Ok(None) };
     let list = lookup::all(connection)?;

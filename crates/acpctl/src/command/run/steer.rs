@@ -11,7 +11,7 @@ use super::target::blocks;
 use crate::dirs::{current_dir, directory, utf8};
 use crate::error::{CommandError, Result};
 use crate::live::Live;
-use crate::lookup::{Care, Wanted, to_continue};
+use crate::lookup::{Care, Wanted, all, to_continue};
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
 
@@ -32,7 +32,10 @@ pub(super) fn steer(args: &Run, ui: &mut Ui) -> Result<ExitCode> {
     let said = Said::read(args, words, ui)?;
     let (mut connection, agent) = (ui.door().connect_lasting()?, args.agent.as_deref());
     let found = match session {
-        Some(session) => Wanted::new(session, agent, cwd).find(&mut connection, Care::Guess, ui)?,
+        Some(session) => {
+            let wanted = Wanted::new(session, agent, cwd);
+            wanted.choose(all(&mut connection)?, Care::Guess)?.print_note(ui)
+        }
         None => to_continue(&cwd, agent, &mut connection)?,
     };
     let mut live = Live::new(connection)?;

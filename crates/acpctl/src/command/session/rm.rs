@@ -159,7 +159,12 @@ fn named(args: &Rm, list: &SessionList, ui: &mut Ui) -> Plan {
             Ok(choice) => {
                 let session = choice.print_note(ui);
                 if is_at_work(&session) && !args.force {
-                    plan.fail(at_work(&session), ui);
+                    let name = session.handle();
+                    let text = text!("session `{}` is working or has queued prompts", name);
+                    let error = CommandError::new(ExitCode::Error, text);
+                    let word = shell_word(name);
+                    let hint = text!("`acpctl cancel {}` first, or add `--force`", word);
+                    plan.fail(error.hint(hint), ui);
                 } else {
                     plan.add(session);
                 }
@@ -188,13 +193,6 @@ fn matching(args: &Rm, glob: Option<&Pattern>, list: &SessionList, ui: &mut Ui) 
         }
     }
     plan
-}
-
-fn at_work(session: &SessionInfo) -> CommandError {
-    let name = session.handle();
-    let text = text!("session `{}` is working or has queued prompts", name);
-    CommandError::new(ExitCode::Error, text)
-        .hint(text!("`acpctl cancel {}` first, or add `--force`", shell_word(name)))
 }
 
 fn ask(sessions: &[SessionInfo], ui: &mut Ui) -> Result {
