@@ -263,65 +263,44 @@ pub fn start_command(
     let exe = command.get_program().into();
     let mut shim =
         PipedProcess::start(command).map_err(|source| StartError::Exec { exe, source })?;
-    let answer = converse(&mut shim, &bytes, end);
-    match answer {
-        Ok(Some(line)) => match Report::parse(&line) {
-            Some(Report::Ok(id, agent)) => {
-                Ok(Started { shim: id, agent, is_bound: shim.is_bound() })
-            }
-            Some(Report::Agent { message, errno }) => {
-                let source = match errno {
-                    0 => io::Error::other("no more is known"),
-                    errno => io::Error::from_raw_os_error(errno),
-                };
-                Err(StartError::Agent { message, source })
-            }
-            Some(Report::Shim(message)) => Err(StartError::Shim(message)),
-            None => Err(StartError::Died),
-        },
-        Ok(None) => {
-            shim.kill();
-            Err(StartError::TimedOut)
+    let line = converse(&mut shim, &bytes, end).map_err(|error| {
+        shim.kill();
+        match error.kind() {
+            io::ErrorKind::TimedOut => StartError::TimedOut,
+            _ => StartError::Died,
         }
-        Err(_) => {
-            shim.kill();
-            Err(StartError::Died)
+    })?;
+    match Report::parse(&line) {
+        Some(Report::Ok(id, agent)) => Ok(Started { shim: id, agent, is_bound: shim.is_bound() }),
+        Some(Report::Agent { message, errno }) => {
+            let source = match errno {
+                0 => io::Error::other("no more is known"),
+                errno => io::Error::from_raw_os_error(errno),
+            };
+            Err(StartError::Agent { message, source })
         }
+        Some(Report::Shim(message)) => Err(StartError::Shim(message)),
+        None => Err(StartError::Died),
     }
 }
 
-/// Writes the launch and reads the answer; `None` if the deadline passes.
-fn converse(shim: &mut PipedProcess, launch: &[u8], end: Instant) -> io::Result<Option<String>> {
-    let PipedProcess { input, output, .. } = shim;
+/// Writes the launch and reads the answer.
+fn converse(shim: &mut PipedProcess, launch: &[u8], end: Instant) -> io::Result<String> {
     let mut rest = launch;
     while !rest.is_empty() {
-        if !input.until(Interest::Write, end)? {
-            return Ok(None);
+        if !shim.input.until(Interest::Write, end)? {
+            return Err(io::ErrorKind::TimedOut.into());
         }
-        match input.write(rest) {
+        match shim.input.write(rest) {
             Ok(count) => rest = &rest[count..],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    let mut said = Vec::new();
-    let mut chunk = [0; 512];
-    loop {
-        if let Some(line) = said.iter().position(|byte| *byte == b'\n') {
-            return Ok(Some(String::from_utf8_lossy(&said[..line]).into_owned()));
-        }
-        if !output.until(Interest::Read, end)? {
-            return Ok(None);
-        }
-        match output.read(&mut chunk) {
-            Ok(count) if count > 0 && said.len() < LONGEST_ANSWER => {
-                said.extend_from_slice(&chunk[..count]);
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-            Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
-        }
+    let said = shim.output.read_until(end, LONGEST_ANSWER, |said| said.contains(&b'\n'))?;
+    match String::from_utf8_lossy(&said).split_once('\n') {
+        Some((line, _)) => Ok(line.to_owned()),
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }

@@ -160,13 +160,13 @@ impl ShimDir {
 
     pub fn record(&self) -> Result<Option<Record>, ShimDirError> {
         self.parse("shim", |text| {
-            let fields = Fields(text);
+            let path = |key| Some(PathBuf::from(os_string(field(text, key)?)?));
             Some(Record {
-                version: fields.number("version")?,
-                shim: fields.process("shim")?,
-                agent: Some(fields.process("agent")?).filter(|agent| agent.pid != 0),
-                socket: fields.path("socket")?,
-                cgroup: fields.path("cgroup"),
+                version: number(field(text, "version")?)?,
+                shim: process(field(text, "shim")?)?,
+                agent: Some(process(field(text, "agent")?)?).filter(|agent| agent.pid != 0),
+                socket: path("socket")?,
+                cgroup: path("cgroup"),
             })
         })
     }
@@ -193,8 +193,7 @@ impl ShimDir {
     /// Returns the agent's exit; `None` if it is not recorded.
     pub fn exit(&self) -> Result<Option<Status>, ShimDirError> {
         self.parse("exit", |text| {
-            let fields = Fields(text);
-            Some(Status::from_numbers(fields.number("kind")?, fields.number("code")?))
+            Some(Status::from_numbers(number(field(text, "kind")?)?, number(field(text, "code")?)?))
         })
     }
 
@@ -339,27 +338,10 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ShimDirE
     move |source| ShimDirError::Io { what, path, source }
 }
 
-/// Lines `key value`. A newer shim may write unknown keys.
-struct Fields<'a>(&'a [u8]);
-
-impl<'a> Fields<'a> {
-    fn get(&self, key: &str) -> Option<&'a [u8]> {
-        self.0.split(|byte| *byte == b'\n').find_map(|line| {
-            line.strip_prefix(key.as_bytes()).and_then(|rest| rest.strip_prefix(b" "))
-        })
-    }
-
-    fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
-        number(self.get(key)?)
-    }
-
-    fn process(&self, key: &str) -> Option<ProcessId> {
-        process(self.get(key)?)
-    }
-
-    fn path(&self, key: &str) -> Option<PathBuf> {
-        os_string(self.get(key)?).map(PathBuf::from)
-    }
+/// The value in a line `key value`. A newer shim may write unknown keys.
+fn field<'a>(text: &'a [u8], key: &str) -> Option<&'a [u8]> {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    lines.find_map(|line| line.strip_prefix(key.as_bytes())?.strip_prefix(b" "))
 }
 
 fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {

@@ -15,7 +15,6 @@ use thiserror::Error;
 
 use crate::files::{self, DirError};
 use crate::tree::{MARK, NO_AGENT};
-use crate::wait::Interest;
 
 #[cfg(windows)]
 mod job_escape;
@@ -105,8 +104,10 @@ impl StartupPipe {
 
     pub fn wait(self, deadline: Duration) -> StartupOutcome {
         let end = Instant::now() + deadline;
-        match self.report(end) {
-            Ok(said) if said.starts_with(READY) => StartupOutcome::Ready,
+        let is_ready = |said: &[u8]| said.starts_with(READY);
+        let report = self.0.into_pipe(end);
+        match report.and_then(|mut pipe| pipe.read_until(end, REASON_LIMIT, is_ready)) {
+            Ok(said) if is_ready(&said) => StartupOutcome::Ready,
             Ok(said) => match String::from_utf8_lossy(&said).strip_prefix("error ") {
                 Some(reason) => StartupOutcome::Failed(reason.trim_end().to_owned()),
                 None => StartupOutcome::Died,
@@ -114,24 +115,6 @@ impl StartupPipe {
             Err(error) if error.kind() == io::ErrorKind::TimedOut => StartupOutcome::TimedOut,
             Err(_) => StartupOutcome::Died,
         }
-    }
-
-    /// Reads until the daemon is ready or closes the pipe.
-    fn report(self, end: Instant) -> io::Result<Vec<u8>> {
-        let mut pipe = self.0.into_pipe(end)?;
-        let (mut said, mut piece) = (Vec::new(), [0; 4096]);
-        while !said.starts_with(READY) && said.len() < REASON_LIMIT {
-            if !pipe.until(Interest::Read, end)? {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            match pipe.read(&mut piece) {
-                Ok(0) => break,
-                Ok(count) => said.extend_from_slice(&piece[..count]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(said)
     }
 }
 
