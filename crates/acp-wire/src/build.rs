@@ -8,7 +8,7 @@ use crate::acp::Reader;
 use crate::id::Id;
 use crate::plain_words::plain_words;
 
-/// Error codes (protocol brief, section 1).
+/// Error codes.
 pub mod code {
     /// The line is not JSON.
     pub const PARSE: i64 = -32700;

@@ -1,6 +1,6 @@
 //! The meaning of session updates.
 
-/// Meaning of a `session/update` variant for the journal (protocol brief, section 3.3).
+/// Meaning of a `session/update` variant for the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpdateClass {
     /// A chunk of a message.

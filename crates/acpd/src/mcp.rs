@@ -71,7 +71,7 @@ fn add(line: &Bytes, servers: &[String]) -> Bytes {
     }
 }
 
-/// Returns the server as agents take it (protocol brief, `McpServer`).
+/// Returns the server as agents take it.
 fn describe(server: &McpServer) -> Result<Json, String> {
     let name = &server.name;
     Ok(match (server.kind(), &server.url) {

@@ -137,7 +137,7 @@ impl Implementation {
     }
 }
 
-/// An agent's answer to `initialize` (protocol brief, section 2.1).
+/// An agent's answer to `initialize`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InitializeResult {
     /// The version that the agent selects.
@@ -201,7 +201,7 @@ pub enum Steering {
     Inject,
 }
 
-/// A way to log in (protocol brief, section 5.1).
+/// A way to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthMethod {
     /// The id for `authenticate`.
@@ -218,7 +218,7 @@ pub struct AuthMethod {
     pub meta: Vec<String>,
 }
 
-/// A login in the user's terminal (protocol brief, section 5.1).
+/// A login in the user's terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TerminalLogin {
     /// The program; `None` for the agent's own command line with `args` added.
@@ -318,7 +318,7 @@ impl TerminalLogin {
     }
 }
 
-/// A client's `initialize` params (protocol brief, section 2.1).
+/// A client's `initialize` params.
 #[derive(Debug, Clone)]
 pub struct ClientInitialize<'a> {
     /// The newest version that the client speaks.

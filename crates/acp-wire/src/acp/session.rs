@@ -268,7 +268,7 @@ impl<'a> SteeringOutcome<'a> {
     }
 }
 
-/// The request that a `$/cancel_request` cancels (protocol brief, section 3.4).
+/// The request that a `$/cancel_request` cancels.
 pub fn cancelled_request(params: &RawValue) -> Option<Id> {
     let range = locate(params.get().as_bytes(), &["requestId"])?;
     let raw: &RawValue = serde_json::from_str(params.get().get(range)?).ok()?;
