@@ -13,6 +13,8 @@ const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     pub(crate) dir: PathBuf,
+    /// The mark of the agent's processes.
+    pub(crate) marker: String,
 }
 
 impl Cgroup {
@@ -24,7 +26,7 @@ impl Cgroup {
             MOUNTS.map(Path::new).into_iter().find(|dir| dir.join("cgroup.procs").exists())?;
         let dir = mount.join(own).join(format!("acpd-{marker}"));
         fs::create_dir(&dir).ok()?;
-        let cgroup = Cgroup { dir };
+        let cgroup = Cgroup { dir, marker: marker.to_owned() };
         if cgroup.procs().is_err() {
             cgroup.remove();
             return None;
@@ -38,24 +40,24 @@ impl Cgroup {
 
     /// Kills everything in the cgroup. Processes with another mark are moved out before, and so are
     /// those below them, which have the same mark. If one cannot be moved, nothing is killed.
-    pub(crate) fn kill(&self, marker: &str) {
-        if self.evict(marker).is_ok() {
+    pub(crate) fn kill(&self) {
+        if self.evict().is_ok() {
             fs::write(self.dir.join("cgroup.kill"), "1").ok();
         }
     }
 
-    fn evict(&self, marker: &str) -> io::Result<()> {
+    fn evict(&self) -> io::Result<()> {
         let outside = self.dir.with_file_name("cgroup.procs");
         for pid in pids(&self.dir) {
-            if has_other_mark(pid, marker) {
+            if has_other_mark(pid, &self.marker) {
                 fs::write(&outside, pid.to_string())?;
             }
         }
         Ok(())
     }
 
-    pub(crate) fn is_empty(&self, marker: &str) -> bool {
-        self.evict(marker).ok();
+    pub(crate) fn is_empty(&self) -> bool {
+        self.evict().ok();
         let events = fs::read_to_string(self.dir.join("cgroup.events")).unwrap_or_default();
         !events.lines().any(|line| line == "populated 1")
     }

@@ -16,7 +16,6 @@ use crate::shim_dir::ShimDir;
 #[derive(Debug)]
 pub struct Orphans {
     tree: Tree,
-    marker: String,
     cgroup: Option<Cgroup>,
 }
 
@@ -26,21 +25,21 @@ impl Orphans {
         let record = shim_dir.record().ok().flatten();
         let leader = record.as_ref().and_then(|record| record.agent).unwrap_or_default();
         let recorded = shim_dir.tree().unwrap_or_default();
-        let marker = shim_dir.marker().to_owned();
-        let tree = Tree::leftovers(&marker, leader, &recorded);
-        let cgroup = record.and_then(|record| record.cgroup).map(|dir| Cgroup { dir });
-        Orphans { tree, marker, cgroup }
+        let marker = shim_dir.marker();
+        let tree = Tree::leftovers(marker, leader, &recorded);
+        let dir = record.and_then(|record| record.cgroup);
+        let cgroup = dir.map(|dir| Cgroup { dir, marker: marker.to_owned() });
+        Orphans { tree, cgroup }
     }
 
     /// Finds the processes of an agent without a shim, a child of an earlier daemon.
     pub fn marked(marker: &str, leader: ProcessId) -> Orphans {
-        let tree = Tree::leftovers(marker, leader, &[]);
-        Orphans { tree, marker: marker.to_owned(), cgroup: None }
+        Orphans { tree: Tree::leftovers(marker, leader, &[]), cgroup: None }
     }
 
     pub fn signal(&mut self, signal: StopSignal) {
-        if let (StopSignal::Kill, Some(cgroup)) = (signal, &self.cgroup) {
-            cgroup.kill(&self.marker);
+        if signal == StopSignal::Kill {
+            self.cgroup.iter().for_each(Cgroup::kill);
         }
         self.tree.stop(signal, true);
     }
@@ -51,16 +50,10 @@ impl Orphans {
 
     /// Returns whether no process is left, and then removes the cgroup.
     pub fn is_gone(&mut self) -> bool {
-        if !self.tree.is_empty() {
-            return false;
+        let is_gone = self.tree.is_empty() && self.cgroup.iter().all(Cgroup::is_empty);
+        if is_gone {
+            self.cgroup.iter().for_each(Cgroup::remove);
         }
-        match &self.cgroup {
-            Some(cgroup) if !cgroup.is_empty(&self.marker) => false,
-            Some(cgroup) => {
-                cgroup.remove();
-                true
-            }
-            None => true,
-        }
+        is_gone
     }
 }

@@ -84,7 +84,6 @@ struct Shim {
     signals: SignalPipe,
     incoming: Listener,
     socket: PathBuf,
-    marker: String,
     agent: Agent,
     tree: Option<Tree>,
     /// Descendants in the directory's record.
@@ -190,7 +189,6 @@ impl Shim {
             signals,
             incoming,
             socket: launch.socket,
-            marker: launch.marker,
             agent,
             recorded: Vec::new(),
             cgroup: None,

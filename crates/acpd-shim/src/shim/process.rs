@@ -7,6 +7,7 @@ use acpd_sys::process::{ProcessId, StopSignal, reap, reap_orphans, try_wait_lead
 use acpd_sys::tree::Tree;
 
 use super::{HOLD, LOOK, Shim, scratch_buffer};
+use crate::cgroup::Cgroup;
 use crate::frame::{PIECE, Status, Step};
 
 /// Limit on reads of stderr after the leader's end: other processes may still write.
@@ -150,7 +151,7 @@ impl Shim {
         let runs = |leader: ProcessId| matches!(try_wait_leader(leader.pid), Ok(None));
         let empty =
             !self.agent.leader.is_some_and(runs) && self.tree.as_mut().is_none_or(Tree::is_empty);
-        self.gone = empty && self.cgroup.as_ref().is_none_or(|group| group.is_empty(&self.marker));
+        self.gone = empty && self.cgroup.iter().all(Cgroup::is_empty);
         if self.gone {
             self.notice_exit();
             if let Some(leader) = self.agent.leader {
@@ -175,8 +176,8 @@ impl Shim {
             // An agent that acpd did not start is never stopped: only the connection ends.
             return self.stdout_ended();
         };
-        if let (StopSignal::Kill, Some(cgroup)) = (signal, &self.cgroup) {
-            cgroup.kill(&self.marker);
+        if signal == StopSignal::Kill {
+            self.cgroup.iter().for_each(Cgroup::kill);
         }
         tree.stop(signal, self.exit.is_some());
         self.look_around();
