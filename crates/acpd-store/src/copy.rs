@@ -99,30 +99,29 @@ impl CopyError {
     }
 
     pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            CopyError::Open(error) => match error {
-                OpenError::Newer { .. } => {
-                    "install the acpd that wrote it, or a newer one".to_owned()
-                }
-                OpenError::Unreleased { .. } => "no acpd of today can read it".to_owned(),
-                OpenError::Store { source: StoreError::Io(_), .. } => {
-                    "check the disk and the permissions of that file".to_owned()
-                }
-                other => return other.hint(),
-            },
-            CopyError::NoFile { .. } => "give the file that `acpctl backup` has written".to_owned(),
-            CopyError::NothingYet { .. } => "`acpctl daemon start` begins one".to_owned(),
-            CopyError::NoDirectory { .. } => "make it, or give another place".to_owned(),
-            CopyError::Directory { .. } => "give the name of a file in it".to_owned(),
-            CopyError::NoJournal { .. } => "`acpctl backup FILE` makes one".to_owned(),
-            CopyError::InTheWay { .. } | CopyError::Itself { .. } => {
-                "give another name, or move that file away".to_owned()
+        let hint = match self {
+            CopyError::Open(OpenError::Newer { .. }) => {
+                "install the acpd that wrote it, or a newer one"
             }
-            CopyError::Busy { .. } => "wait for its end, or give another name".to_owned(),
-            CopyError::Damaged { .. } => "take another backup".to_owned(),
+            CopyError::Open(OpenError::Unreleased { .. }) => "no acpd of today can read it",
+            CopyError::Open(OpenError::Store { source: StoreError::Io(_), .. }) => {
+                "check the disk and the permissions of that file"
+            }
+            CopyError::Open(error) => return error.hint(),
+            CopyError::NoFile { .. } => "give the file that `acpctl backup` has written",
+            CopyError::NothingYet { .. } => "`acpctl daemon start` begins one",
+            CopyError::NoDirectory { .. } => "make it, or give another place",
+            CopyError::Directory { .. } => "give the name of a file in it",
+            CopyError::NoJournal { .. } => "`acpctl backup FILE` makes one",
+            CopyError::InTheWay { .. } | CopyError::Itself { .. } => {
+                "give another name, or move that file away"
+            }
+            CopyError::Busy { .. } => "wait for its end, or give another name",
+            CopyError::Damaged { .. } => "take another backup",
             CopyError::File(error) => return error.hint(),
-            CopyError::Io { .. } => "check the free space and the permissions there".to_owned(),
-        })
+            CopyError::Io { .. } => "check the free space and the permissions there",
+        };
+        Some(hint.to_owned())
     }
 }
 

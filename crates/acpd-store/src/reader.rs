@@ -59,10 +59,7 @@ impl Reader {
         upto: Seq,
         max_bytes: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
-        let sql = "SELECT key, pv, kind, at, line, origin FROM events \
-                   WHERE key > ?1 AND key <= ?2 \
-                   AND EXISTS (SELECT 1 FROM sessions WHERE session = ?3) ORDER BY key";
-        self.page(sql, session, (after, upto), max_bytes)
+        self.page("", session, (after, upto), max_bytes)
     }
 
     /// Like [`Reader::events`], without state events and live ones, which mean nothing once the
@@ -77,11 +74,8 @@ impl Reader {
         upto: Seq,
         max_bytes: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
-        const { assert!(LIVE == 1 && STATE == 16, "the query has these codes in its text") };
-        let sql = "SELECT key, pv, kind, at, line, origin FROM events \
-                   WHERE key > ?1 AND key <= ?2 AND kind < 16 AND kind <> 1 \
-                   AND EXISTS (SELECT 1 FROM sessions WHERE session = ?3) ORDER BY key";
-        self.page(sql, session, (after, upto), max_bytes)
+        let lasting = format!("AND kind < {STATE} AND kind <> {LIVE}");
+        self.page(&lasting, session, (after, upto), max_bytes)
     }
 
     /// The last event of each state key at position `upto`, in the order of the keys.
@@ -125,10 +119,10 @@ impl Reader {
             .collect()
     }
 
-    /// Stops after the row that reaches `max_bytes`.
+    /// Stops after the row that reaches `max_bytes`. `and` is one more condition, in SQL.
     fn page(
         &self,
-        sql: &str,
+        and: &str,
         session: SessionKey,
         (after, upto): (Seq, Seq),
         max_bytes: usize,
@@ -138,7 +132,11 @@ impl Reader {
             event_key(session, upto.min(MAX_SEQ))?,
             session.0
         ];
-        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut statement = self.conn.prepare_cached(&format!(
+            "SELECT key, pv, kind, at, line, origin FROM events \
+             WHERE key > ?1 AND key <= ?2 {and} \
+             AND EXISTS (SELECT 1 FROM sessions WHERE session = ?3) ORDER BY key"
+        ))?;
         let mut found = statement.query(bounds)?;
         let (mut rows, mut size) = (Vec::new(), 0);
         while let Some(row) = found.next()? {
