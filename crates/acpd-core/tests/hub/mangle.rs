@@ -37,7 +37,7 @@ pub(crate) fn of_client(id: &Value, agent: &str, named: &[Value], dice: &mut Dic
             json!({"jsonrpc":"2.0","id":id,"method":own_method(dice),"params":params})
         }
         _ => {
-            let (method, ..) = *dice.pick(ACP);
+            let (method, _) = *dice.pick(ACP);
             let own = json!({"agent":agent,"notices":true,"seq":true,"maxLine":9_000,"reuse":true,
                 "client":{"token":"0123456789abcdef","resume":null}});
             let mut params = json!({"sessionId":session,"cwd":"/w","mcpServers":[],"modeId":"m",

@@ -5,8 +5,8 @@
 //!  └ time ┘             └level┘ └ message ┘    └ fields: a name, `=`, and a number or a quoted text ┘
 //! ```
 
-use acp_wire::method::METHODS;
 use acpd_api::redact::HIDDEN;
+use acpd_api::under_agent::ACP;
 
 const LEVELS: [&str; 5] = ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
 /// Fields with acpd's own words or names. A value of `what` is shown if it is a method of ACP.
@@ -43,7 +43,7 @@ fn event(text: &str) -> String {
             Some(quoted) => {
                 let Some(end) = end_of(quoted) else { break };
                 let (text, after) = (&quoted[..end], &quoted[end + 1..]);
-                let is_method = METHODS.iter().any(|(method, ..)| *method == text);
+                let is_method = ACP.iter().any(|(method, _)| *method == text);
                 if SHOWN.contains(&name) || (name == "what" && is_method) {
                     (format!("\"{}\"", message(text)), after)
                 } else {
