@@ -27,6 +27,6 @@ pub use session::{
     TOOL_KINDS, cancelled_request, stop_reason,
 };
 pub use write::{
-    CancelParams, Services, SessionUpdate, SetConfigOptionParams, SetModeParams, SetTitleParams,
-    SteeringParams, Update, initialize_params,
+    Services, SessionUpdate, SetConfigOptionParams, SetModeParams, Update, initialize_params,
+    steering_params,
 };

@@ -2,9 +2,9 @@
 //! accept.
 
 use acp_wire::acp::{
-    AgentCapabilities, CancelParams, ClientCapabilities, ClientInitialize, Implementation,
-    InitializeResult, NewSessionResult, PermissionAnswer, PermissionRequest, Services, SessionList,
-    SessionParams, SessionUpdate, SetConfigOptionParams, SetModeParams, Update, initialize_params,
+    AgentCapabilities, ClientCapabilities, ClientInitialize, Implementation, InitializeResult,
+    NewSessionResult, PermissionAnswer, PermissionRequest, Services, SessionList, SessionParams,
+    SessionUpdate, SetConfigOptionParams, SetModeParams, Update, initialize_params,
 };
 use acp_wire::{ErrorObject, code};
 use agent_client_protocol_schema::v1;
@@ -71,7 +71,6 @@ fn the_initialize_params_are_official_and_offer_what_acpd_can_give() {
 #[test]
 fn originated_calls_are_official() {
     let session_id = "s";
-    official::<v1::CancelNotification>(&CancelParams { session_id });
     official::<v1::SetSessionModeRequest>(&SetModeParams { session_id, mode_id: "plan" });
     for value in ["\"opus\"", "true", "false"] {
         let value: &RawValue = serde_json::from_str(value).expect("it is JSON");

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
-use acp_wire::acp::{ContentBlock, NewSessionResult, SteeringParams};
+use acp_wire::acp::{ContentBlock, NewSessionResult, steering_params};
 use acp_wire::{Id, Message, Outcome, parse, str_at};
 use acpd_api::{
     AnswerParams, GivenAnswer, NAMESPACE, NewSessionMeta, PromptMeta, PromptRepeated, Reason, Role,
@@ -161,7 +161,7 @@ impl RunningTurn {
 
     pub(crate) async fn steer(&self, text: &str) -> AskResult {
         let prompt = [json!(ContentBlock::Text { text: text.to_owned() })];
-        let params = SteeringParams::new(&self.ticket.session, &prompt);
+        let params = steering_params(&self.ticket.session, &prompt);
         self.ask("_session/steering", &params).await
     }
 

@@ -37,14 +37,6 @@ pub fn initialize_params(
     json!({"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": client_info})
 }
 
-/// The params of `session/cancel`.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CancelParams<'a> {
-    /// The session whose turn ends.
-    pub session_id: &'a str,
-}
-
 /// The params of `session/set_mode`.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -83,22 +75,11 @@ impl<'a> SetConfigOptionParams<'a> {
     }
 }
 
-/// Params of `_session/steering`. The message never becomes an unrequested turn.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SteeringParams<'a> {
-    session_id: &'a str,
-    prompt: &'a [Value],
-    #[serde(rename = "_meta")]
-    meta: Value,
-}
-
-impl<'a> SteeringParams<'a> {
-    /// The params for these content blocks.
-    pub fn new(session_id: &'a str, prompt: &'a [Value]) -> Self {
-        let meta = json!({"steering": {"idleBehavior": "promptRequired"}});
-        Self { session_id, prompt, meta }
-    }
+/// The params of `_session/steering` for these content blocks. The message never becomes an
+/// unrequested turn.
+pub fn steering_params(session_id: &str, prompt: &[Value]) -> Value {
+    let meta = json!({"steering": {"idleBehavior": "promptRequired"}});
+    json!({"sessionId": session_id, "prompt": prompt, "_meta": meta})
 }
 
 /// The params of a `session/update` by acpd.
@@ -145,14 +126,4 @@ pub enum Update<'a> {
         /// The title; `null` removes it.
         title: Option<&'a str>,
     },
-}
-
-/// The params of `session/set_title`.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SetTitleParams<'a> {
-    /// Id of the session.
-    pub session_id: &'a str,
-    /// New title of the session.
-    pub title: &'a str,
 }

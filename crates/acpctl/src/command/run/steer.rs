@@ -1,6 +1,6 @@
 //! `acpctl run --steer`: sends a message to the running turn.
 
-use acp_wire::acp::{InitializeResult, SteeringOutcome, SteeringParams};
+use acp_wire::acp::{InitializeResult, SteeringOutcome, steering_params};
 use acp_wire::str_at;
 use acpd_api::{ExitCode, Role, SessionInfo, escape};
 use serde_json::value::RawValue;
@@ -42,7 +42,7 @@ pub(super) fn steer(args: &Run, ui: &mut Ui) -> Result<ExitCode> {
     let hello = live.bind(&found.agent, Role::Controller, [], ui)?;
     let can = InitializeResult::from_raw(&hello)?.capabilities;
     let prompt = blocks(&said, found.agent.raw(), can)?;
-    let params = SteeringParams::new(found.session_id.raw(), &prompt);
+    let params = steering_params(found.session_id.raw(), &prompt);
     let result: Box<RawValue> = live.call(ui, "_session/steering", &params)?;
     if args.turn.json {
         ui.json_line(&result)?;

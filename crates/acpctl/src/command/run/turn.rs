@@ -1,6 +1,6 @@
 //! One turn: everything between the prompt and its answer.
 
-use acp_wire::acp::{AgentCapabilities, CancelParams};
+use acp_wire::acp::AgentCapabilities;
 use acp_wire::{ErrorObject, Id, Message, Outcome, locate, parse, str_at};
 use acpd_api::{
     AgentNotice, AgentState, ExitCode, NAMESPACE, PromptQueued, PromptRepeated, RestoreLevel,
@@ -13,6 +13,7 @@ use bytes::Bytes;
 use clap::Args;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::error::{CommandError, Result};
@@ -309,8 +310,7 @@ impl<'a> Turn<'a> {
         if !self.is_running {
             return Err(before_the_prompt());
         }
-        let params = CancelParams { session_id: &self.session_id };
-        self.live.writer.notify("session/cancel", &params)?;
+        self.live.writer.notify("session/cancel", &json!({ "sessionId": self.session_id }))?;
         self.is_cancelled = true;
         self.questions.cancel(&mut self.live)?;
         self.ui.spin("cancelling, Ctrl-C exits now");

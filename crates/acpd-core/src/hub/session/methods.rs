@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use acp_wire::acp::{SessionUpdate, SetTitleParams, Update};
+use acp_wire::acp::{SessionUpdate, Update};
 use acp_wire::{StateKey, build, str_at};
 use acpd_api::{
     AttachParams, AttachResult, CancelParams, CancelResult, LogParams, RenameParams, SearchParams,
@@ -177,14 +177,11 @@ impl Hub {
         self.append(key, EventKind::State(StateKey::Info), line, Some(by));
         let session = self.session(key);
         let (slot, known) = (session.slot, self.processes.known(&session.row.agent));
-        let takes = known.capabilities.title && matches!(session.state, State::Live);
-        // The answer does not matter: the title counts here in any case.
-        if takes
-            && !self.processes.is_clogged(slot)
-            && let Some(title) = session.row.own_title.clone()
-        {
-            let session_id = session.row.agent_id.clone();
-            let params = SetTitleParams { session_id: &session_id, title: &title };
+        let takes = known.capabilities.title && !self.processes.is_clogged(slot);
+        let Some(title) = &session.row.own_title else { return };
+        if takes && matches!(session.state, State::Live) {
+            // The answer does not matter: the title counts here in any case.
+            let params = json!({ "sessionId": session.row.agent_id, "title": title });
             self.request(slot, Purpose::Title { session: key }, SET_TITLE, &params);
         }
     }

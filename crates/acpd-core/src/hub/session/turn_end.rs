@@ -188,7 +188,7 @@ impl Hub {
             return;
         }
         let line = line.unwrap_or_else(|| {
-            let params = acp_wire::acp::CancelParams { session_id: &session.row.public_id };
+            let params = json!({ "sessionId": session.row.public_id });
             build::notification("session/cancel", &params)
         });
         let line = self.session(key).to_agent_id(line);

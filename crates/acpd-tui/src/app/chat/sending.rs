@@ -1,6 +1,6 @@
 //! Prompts and messages to a running turn. A refused one becomes the draft again.
 
-use acp_wire::acp::{SteeringOutcome, SteeringParams};
+use acp_wire::acp::{SteeringOutcome, steering_params};
 use acp_wire::{ErrorObject, code};
 use acpd_api::{SessionRef, SessionRowKey, TurnState, Untrusted, method};
 use acpd_view::{Role as Look, text};
@@ -100,7 +100,7 @@ impl AppState {
     pub(in crate::app) fn steer_into(&mut self, key: &SessionRowKey, said: PromptDraft) {
         let link = self.errand(&key.agent);
         let prompt = said.blocks();
-        let params = SteeringParams::new(key.session_id.raw(), &prompt);
+        let params = steering_params(key.session_id.raw(), &prompt);
         let purpose = Purpose::Steer(SessionDraft { key: key.clone(), said });
         self.out.send(link, "_session/steering", &params, purpose);
     }
