@@ -168,14 +168,6 @@ fn text_that_is_not_junk_stays() {
 }
 
 #[test]
-fn lines_of_nothing_are_skipped() {
-    let (frames, offset) = whole(LIMIT, b"\n \t\r\n\x1b[0m\n{}\n\x1b[1m{}\n\n");
-    assert_eq!(frames.len(), 2);
-    assert_eq!(frames[0].end, 13);
-    assert_eq!(offset, 21);
-}
-
-#[test]
 fn offsets_go_on_from_where_the_stream_was_left() {
     let mut framer = Framer::with_offset(LIMIT, 1000);
     framer.push(b"{}\n");
@@ -266,16 +258,4 @@ fn lines_are_slices_of_the_read_buffer() {
         found.push(line.as_ptr() as usize - start);
     }
     assert_eq!(found, [1, 9]);
-}
-
-#[test]
-#[cfg_attr(miri, ignore = "so much takes minutes there")]
-fn the_read_buffer_always_has_room() {
-    let mut framer = Framer::new(1 << 20);
-    for _ in 0..4 {
-        let buf = framer.read_buf();
-        let room = buf.capacity() - buf.len();
-        assert!(room >= 4096);
-        buf.extend_from_slice(&vec![b'a'; room - 1]);
-    }
 }

@@ -201,16 +201,6 @@ proptest! {
     }
 
     #[test]
-    fn set_member_then_locate_gives_the_value_back(
-        object in object(), dice in dice(), key in key(), new in value(),
-    ) {
-        let new = new.to_string();
-        let line = set_member(&scribble(&object, &dice), &[&key], new.as_bytes());
-        let found = locate(&line, &[&key]).map(|range| &line[range]);
-        prop_assert_eq!(found, Some(new.as_bytes()));
-    }
-
-    #[test]
     fn remove_member_makes_the_intended_change_and_no_other(
         object in object(), dice in dice(), path in path(),
     ) {

@@ -395,19 +395,6 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_has_its_code() {
-        let code = |reason: &str| rpc(-32603, "m", &json!({"_acpd": {"reason": reason}})).code();
-        assert_eq!(code("agent_unknown"), ExitCode::NotFound);
-        assert_eq!(code("needs_login"), ExitCode::NeedsLogin);
-        assert_eq!(code("interrupted"), ExitCode::Interrupted);
-        assert_eq!(code("agent_stopped"), ExitCode::Error);
-        assert_eq!(code("session_lost"), ExitCode::ContextLost);
-        assert_eq!(code("outcome_unknown"), ExitCode::OutcomeUnknown);
-        assert_eq!(code("name_taken"), ExitCode::Usage);
-        assert_eq!(code("from_the_future"), ExitCode::Error);
-    }
-
-    #[test]
     fn an_agents_own_error_keeps_its_code_and_its_data() {
         let shown = |failed: CommandError| (failed.code().code(), failed.message.to_string());
         assert_eq!(shown(rpc(-32000, "Authentication required", &Value::Null)).0, 4);

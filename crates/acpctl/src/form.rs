@@ -179,20 +179,4 @@ mod tests {
             json!({"branch": "main", "count": 3, "tags": ["b", "a"], "really": false})
         );
     }
-
-    #[test]
-    fn what_does_not_fit_is_told_with_all_fields() {
-        insta::assert_snapshot!(fill(&["count=0"]).unwrap_err(), @"
-        error: `count`: 0 is below 1
-
-        hint: `acpctl answer 1-2 --field NAME=VALUE` for each field, `--accept` for the defaults, or `--decline`:
-          branch  one of main, next; default: main
-          count  a whole number; required
-          tags  some of these, separated by commas: a, b
-          really  yes or no; default: no
-        ");
-        assert!(fill(&["branch=next"]).unwrap_err().starts_with("error: `count` is missing\n"));
-        assert!(fill(&["colour=1"]).unwrap_err().contains("the form has no field `colour`"));
-        assert!(fill(&["count"]).unwrap_err().contains("is not `NAME=VALUE`"));
-    }
 }

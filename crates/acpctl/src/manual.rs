@@ -102,28 +102,3 @@ fn listed<'t>(roff: &mut Roff, heading: &str, items: impl Iterator<Item = (&'t s
         roff.text([roman(means.trim())]);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn exit_codes_notes_and_examples_have_sections_of_their_own_before_the_version() {
-        let below = "Some notes.\n\n  as    they\n  are   here\n\nExit codes:\n  0    done\n  124  the time is over\n\n\
-                     Examples:\n  tool 'it'\n      Do it\n  tool --all\n      Do all";
-        let command = Command::new("tool").version("1").after_help("short").after_long_help(below);
-        let (name, text) = page(&command).unwrap();
-        assert_eq!(name, "tool.1");
-        assert!(!text.contains("EXTRA"), "{text}");
-        let (_, ours) = text.split_once(".SH NOTES\n").unwrap();
-        assert_eq!(
-            ours,
-            "Some notes.\n.PP\n.nf\n  as    they\n  are   here\n.fi\n\
-             .SH \"EXIT STATUS\"\n\
-             .TP\n\\fB0\\fR\ndone\n.TP\n\\fB124\\fR\nthe time is over\n\
-             .SH EXAMPLES\n\
-             .TP\n\\fBtool \\*(Aqit\\*(Aq\\fR\nDo it\n.TP\n\\fBtool \\-\\-all\\fR\nDo all\n\
-             .SH VERSION\nv1\n"
-        );
-    }
-}

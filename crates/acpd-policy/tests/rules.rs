@@ -3,7 +3,7 @@
 mod support;
 
 use acpd_policy::Verdict::{Allow, Reject};
-use acpd_policy::{PolicyConfig, Situation, decide};
+use acpd_policy::{Situation, decide};
 use serde_json::{Value, json};
 use support::{
     CWD, allow, compile, edit, here, in_a_line_of_bash, outcome, params, place, policy, reject,
@@ -391,23 +391,5 @@ fn a_rule_that_cannot_be_used_is_named_with_a_way_out() {
     assert_eq!(
         fault("decision = 'allow'\nagent = []"),
         "policy rule `rule 2`: `agent` is an empty list"
-    );
-}
-
-#[test]
-fn what_is_not_in_the_format_is_refused() {
-    for text in [
-        "defaults = 'ask'",
-        "default = 'maybe'",
-        "[[rules]]\nname = 'no decision'",
-        "[[rules]]\ndecision = 'allow'\ntool = 'x'",
-        "[[rules]]\ndecision = 'allow'\nkind = 'reading'",
-        "[[rules]]\ndecision = 'allow'\nagent = 7",
-    ] {
-        assert!(toml::from_str::<PolicyConfig>(text).is_err(), "{text}");
-    }
-    assert_eq!(
-        toml::from_str::<PolicyConfig>("").expect("all is optional"),
-        PolicyConfig::default()
     );
 }

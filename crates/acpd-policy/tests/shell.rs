@@ -313,10 +313,3 @@ fn command_lines() {
         }
     });
 }
-
-#[test]
-fn the_shell_of_these_tests_finds_their_programs_and_no_other() {
-    let Some(home) = Home::new() else { return };
-    let calls = home.calls("git", "bash", "git 'a b' c; ls && git x; git");
-    assert_eq!(calls, [vec!["a b".to_owned(), "c".to_owned()], vec![String::new()]]);
-}

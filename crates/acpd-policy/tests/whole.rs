@@ -136,22 +136,6 @@ fn m10_a_member_that_is_given_twice_is_not_understood() {
 }
 
 #[test]
-fn l11_what_stands_beside_the_command_is_not_ignored() {
-    let policy = allow("command = 'cargo test*'");
-    for (name, value) in [
-        ("env", json!({"A": "b"})),
-        ("script", json!("git push")),
-        ("shell", json!("cmd.exe")),
-        ("stdin", json!("yes")),
-    ] {
-        assert_eq!(outcome(&policy, cargo_test(&json!({name: value}))), None, "{name}");
-    }
-    for shell in ["bash", "/bin/sh", "/usr/bin/zsh"] {
-        assert_eq!(outcome(&policy, cargo_test(&json!({"shell": shell}))), Some(Allow), "{shell}");
-    }
-}
-
-#[test]
 fn the_ordinary_calls_of_real_agents_are_understood() {
     let policy = allow("command = 'cargo test*'");
     for input in [
@@ -159,6 +143,8 @@ fn the_ordinary_calls_of_real_agents_are_understood() {
             "run_in_background": false, "dangerouslyDisableSandbox": false}),
         json!({"command": "cargo test", "commands": ["cargo test"]}),
         json!({"command": "cargo test", "cwd": CWD}),
+        json!({"command": "cargo test", "shell": "bash"}),
+        json!({"command": "cargo test", "shell": "/usr/bin/zsh"}),
         json!({"command": "cargo test", "workdir": CWD, "timeout": 5, "description": "x"}),
         json!({"command": "cargo test", "directory": "crates/a", "is_background": false}),
         json!({"command": "cargo test", "is_input": false, "timeout": null, "reset": false,
@@ -365,14 +351,6 @@ fn a_command_that_is_only_in_the_title_is_found() {
     assert_eq!(outcome(&policy, titled("`cd x && FOO=1 git push`")), Some(Reject));
     assert_eq!(outcome(&policy, titled("git pull")), None);
     assert_eq!(outcome(&policy, edit(&["git push"])), None);
-}
-
-#[test]
-fn whole_texts_are_kept() {
-    let line = format!("ls -la {}; rm -rf ~", "x".repeat(400));
-    let subject = subject(run(&line)).expect("it is known");
-    assert_eq!(subject.to_string(), format!("run `{line}`"));
-    assert_eq!(subject.asked(), format!("run `{line}`"));
 }
 
 #[test]

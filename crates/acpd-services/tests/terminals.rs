@@ -173,17 +173,6 @@ async fn a_killed_terminal_can_still_be_asked() {
     assert_eq!(ProcessId::of(ids[0].pid), None, "it is reaped");
 }
 
-#[tokio::test]
-async fn who_does_not_listen_is_killed_after_the_grace() {
-    let mut world = World::new(Duration::ZERO);
-    world.create("a", "trap '' TERM; STAY");
-    let ids = world.ready::<1>();
-    world.terminals.kill("a").unwrap();
-    assert_eq!(world.exit("a").await, signal("SIGKILL"));
-    assert_gone(&ids);
-    world.terminals.end().await;
-}
-
 /// A child in the group; one in a session of its own; one that lost its parent besides.
 const HIDING: &str = "
 sh -c 'STAY' &

@@ -263,17 +263,3 @@ fn what_cannot_leave_a_job_ends_with_it_and_that_is_said() {
     assert!(is_bound);
     await_end(shim);
 }
-
-#[test]
-fn outside_of_a_job_nothing_is_bound() {
-    let home = TempDir::new().unwrap();
-    let mut client = common::helper(&format!("client {PLAIN} {}", home.path().display()));
-    let mut client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    client.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
-    assert_eq!(word_of(&mut client), "bound false");
-    assert!(!is_bound());
-    client.kill().unwrap();
-    client.wait().unwrap();
-    let pid = fs::read_to_string(home.path().join("pid")).unwrap();
-    kill(ProcessId::of(pid.parse().unwrap()).expect("it runs"));
-}

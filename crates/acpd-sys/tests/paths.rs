@@ -38,25 +38,21 @@ fn helper() {
 }
 
 #[test]
-fn home_is_enough() {
-    let runtime = format!("/tmp/acpd-{}", own_uid());
-    assert_eq!(
-        discover(&[("HOME", "/home/me")]),
-        format!("{runtime} /home/me/.local/state/acpd /home/me/.config/acpd")
-    );
-}
-
-#[test]
 fn the_systems_variables_go_before_home_and_ours_before_them() {
-    let system = [
-        ("HOME", "/home/me"),
-        ("XDG_RUNTIME_DIR", "/run/user/7"),
-        ("XDG_STATE_HOME", "/xs"),
-        ("XDG_CONFIG_HOME", "/xc"),
-    ];
-    assert_eq!(discover(&system), "/run/user/7/acpd /xs/acpd /xc/acpd");
-    let ours = [("ACPD_RUNTIME_DIR", "/r"), ("ACPD_STATE_DIR", "/s"), ("ACPD_CONFIG_DIR", "")];
-    assert_eq!(discover(&[&system[..], &ours].concat()), "/r /s /xc/acpd");
+    let home = [("HOME", "/home/me")];
+    let system =
+        [("XDG_RUNTIME_DIR", "/run/user/7"), ("XDG_STATE_HOME", "/xs"), ("XDG_CONFIG_HOME", "/xc")];
+    let ours = [("ACPD_RUNTIME_DIR", "/r"), ("ACPD_STATE_DIR", "/s"), ("ACPD_CONFIG_DIR", "/c")];
+    let usual = format!("/tmp/acpd-{} /home/me/.local/state/acpd /home/me/.config/acpd", own_uid());
+    for (variables, expected) in [
+        (&[&home[..]][..], &*usual),
+        (&[&home, &system], "/run/user/7/acpd /xs/acpd /xc/acpd"),
+        (&[&home, &system, &ours], "/r /s /c"),
+        (&[&home, &system, &ours[..2], &[("ACPD_CONFIG_DIR", "")]], "/r /s /xc/acpd"),
+        (&[&ours, &[("HOME", "")]], "/r /s /c"),
+    ] {
+        assert_eq!(discover(&variables.concat()), expected, "{variables:?}");
+    }
 }
 
 #[test]
@@ -69,15 +65,4 @@ fn relative_and_overlong_directories_are_refused_with_the_way_out() {
     let error = discover(&[("HOME", "/home/me"), ("XDG_RUNTIME_DIR", &long)]);
     assert!(error.contains("the system allows 107"), "{error}");
     assert!(error.contains("; set ACPD_RUNTIME_DIR"), "{error}");
-}
-
-#[test]
-fn our_variables_alone_need_no_home() {
-    let ours = [
-        ("ACPD_RUNTIME_DIR", "/r"),
-        ("ACPD_STATE_DIR", "/s"),
-        ("ACPD_CONFIG_DIR", "/c"),
-        ("HOME", ""),
-    ];
-    assert_eq!(discover(&ours), "/r /s /c");
 }

@@ -27,7 +27,6 @@ use acpd_sys::socket::{
 use acpd_sys::startup::{StartupOutcome, StartupPipe, spawn_daemon, startup_notifier};
 use acpd_sys::tree::Tree;
 use acpd_sys::users::own_uid;
-use proptest::prelude::*;
 use tempfile::TempDir;
 use windows_sys::Win32::System::Threading::CREATE_NO_WINDOW;
 
@@ -99,12 +98,6 @@ fn helper() {
         }
         "ask" => asks_itself(),
         "code" => std::process::exit(rest.parse().unwrap()),
-        "args" => {
-            println!();
-            for arg in std::env::args().skip(1 + common::HELPER_ARGS.len()) {
-                println!("<<{arg:?}");
-            }
-        }
         "ready" => startup_notifier().unwrap().ready(),
         "failed" => startup_notifier().unwrap().failed("no database\nthe disk is full\n"),
         "dies" => {}
@@ -248,20 +241,6 @@ fn what_was_started_and_not_wanted_is_gone() {
     let (child, id, _) = start("stay");
     discard(child);
     assert_ne!(id.is_alive(), Liveness::Alive);
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
-    #[test]
-    fn arguments_arrive_as_they_are(args in proptest::collection::vec(r#"[ -~äß"\\&|<>^%]{0,12}"#, 1..4)) {
-        // Behind the arguments of a test program: names of tests that there are not.
-        let args: Vec<String> = args.iter().map(|arg| format!("x{arg}")).collect();
-        let out = common::helper("args").args(&args).output().unwrap();
-        let said = String::from_utf8(out.stdout).unwrap();
-        let said: Vec<&str> = said.lines().filter_map(|line| line.split_once("<<")).map(|(_, arg)| arg).collect();
-        let expected: Vec<String> = args.iter().map(|arg| format!("{arg:?}")).collect();
-        prop_assert_eq!(said, expected);
-    }
 }
 
 // ---- pipes

@@ -230,15 +230,4 @@ mod tests {
             assert_eq!(lines(&begun), AT_ONCE);
         });
     }
-
-    #[test]
-    fn an_event_without_a_command_and_a_command_that_reads_nothing_are_fine() {
-        block_on(async {
-            let hooks = hooks("exec <&-; yes | head -c 1000000", LIMIT);
-            hooks.run(HookEvent::Login, Bytes::from_static(b"{}"));
-            assert_eq!(hooks.places.available_permits(), AT_ONCE);
-            hooks.run(HookEvent::Crash, Bytes::from(vec![b' '; 1 << 20]));
-            all_gone(&hooks).await;
-        });
-    }
 }

@@ -140,14 +140,6 @@ fn the_program_is_the_one_that_npx_would_run() {
 }
 
 #[test]
-fn a_tool_of_uv_is_found() {
-    let machine = Machine::new();
-    assert_eq!(machine.look(&["uvx", "fast-agent-acp"]), missing("uv tool install fast-agent-acp"));
-    let tool = machine.tool("fast-agent-acp", "0.10.48");
-    assert_eq!(machine.look(&["uvx", "fast-agent-acp", "-x"]), here(tool, 2));
-}
-
-#[test]
 fn what_is_not_understood_exactly_is_left_alone() {
     let machine = Machine::new();
     let (modules, bin) = ("prefix/lib/node_modules", "prefix/bin");

@@ -4,7 +4,6 @@
 
 use std::cell::RefCell;
 use std::fs::{self, OpenOptions};
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Once;
@@ -14,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use acpd_client::{LinkEvent, LinkWriter, Options, connect};
 use acpd_sys::paths::Paths;
-use acpd_sys::process::{Liveness, ProcessId, detach_child, discard, start};
+use acpd_sys::process::{Liveness, ProcessId};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -60,25 +59,16 @@ impl Home {
 
     /// Starts the daemon, and waits until it listens.
     fn start(&self) {
-        *self.daemon.borrow_mut() = Some(self.daemon_command().spawn().unwrap());
-        drop(self.client());
-    }
-
-    fn daemon_command(&self) -> Command {
         lend_libraries();
+        let paths = self.paths();
         let mut command = Command::new(env!("CARGO_BIN_EXE_acpd"));
         command.args(["run", "--background"]);
-        let errors = OpenOptions::new().create(true).append(true).open(self.path("errors"));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors.unwrap());
-        self.at_home(command)
-    }
-
-    /// Sets this home in the environment of a command.
-    fn at_home(&self, mut command: Command) -> Command {
-        let paths = self.paths();
         command.env("ACPD_RUNTIME_DIR", &paths.runtime).env("ACPD_STATE_DIR", &paths.state);
         command.env("ACPD_CONFIG_DIR", &paths.config);
-        command
+        let errors = OpenOptions::new().create(true).append(true).open(self.path("errors"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors.unwrap());
+        *self.daemon.borrow_mut() = Some(command.spawn().unwrap());
+        drop(self.client());
     }
 
     fn kill(&self) {
@@ -176,10 +166,6 @@ impl Home {
         let shims = fs::read_dir(self.path("state").join("shims")).into_iter().flatten();
         shims.map(|entry| entry.unwrap().path()).collect()
     }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.paths().daemon_log()).unwrap_or_default()
-    }
 }
 
 impl Drop for Home {
@@ -187,7 +173,8 @@ impl Drop for Home {
     fn drop(&mut self) {
         if thread::panicking() {
             let errors = fs::read_to_string(self.path("errors")).unwrap_or_default();
-            eprintln!("{}\non stderr of the daemons:\n{errors}", self.log());
+            let log = fs::read_to_string(self.paths().daemon_log()).unwrap_or_default();
+            eprintln!("{log}\non stderr of the daemons:\n{errors}");
         }
         let pid = self.daemon_pid();
         self.client().ok("_acpd/daemon/stop", json!({}));
@@ -312,98 +299,6 @@ impl Client {
         let id = self.prompt(session, text);
         assert_eq!(self.answer(id)["stopReason"], "end_turn");
     }
-}
-
-/// Stands for the user's shell where there is none: this program under its name, which does nothing.
-struct Shell {
-    process: Child,
-    _dir: TempDir,
-}
-
-impl Shell {
-    fn start() -> Shell {
-        let (dir, own) = (TempDir::new().unwrap(), std::env::current_exe().unwrap());
-        let exe = dir.path().join("explorer.exe");
-        fs::copy(&own, &exe).unwrap();
-        fs::copy(library(&own), library(&exe)).ok();
-        let process = helper(&exe, "stay").spawn().unwrap();
-        Shell { process, _dir: dir }
-    }
-}
-
-impl Drop for Shell {
-    fn drop(&mut self) {
-        self.process.kill().ok();
-        self.process.wait().ok();
-    }
-}
-
-/// This program as a process that plays a part.
-fn helper(exe: &Path, part: &str) -> Command {
-    let mut command = Command::new(exe);
-    command.args(["--exact", "part", "--ignored", "--nocapture"]).env("ACPD_TEST_PART", part);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    command
-}
-
-#[test]
-#[ignore = "a helper process of the others"]
-#[expect(clippy::print_stdout, reason = "the test reads what it says")]
-fn part() {
-    if std::env::var_os("ACPD_TEST_PART").is_some_and(|part| part == "client") {
-        let paths = Paths::discover().unwrap();
-        println!("<bound {}>", connect(&Options { spawn: true, paths }).unwrap().reader.is_bound());
-    }
-    // As long as the test is there.
-    let _ = std::io::stdin().read(&mut [0]);
-}
-
-#[test]
-fn the_end_of_a_job_that_nobody_may_leave_ends_neither_a_daemon_that_was_started_in_it_nor_an_agent()
- {
-    let (_shell, home) = (Shell::start(), Home::new());
-    home.kill();
-    let mut client = home.at_home(helper(&std::env::current_exe().unwrap(), "client"));
-    // The helper is in a Job of ours from its first instruction on.
-    detach_child(client.env("ACPD_EXE", env!("CARGO_BIN_EXE_acpd")));
-    let mut client = start(&mut client).unwrap();
-    let lines = BufReader::new(client.stdout.take().unwrap()).lines();
-    let said = lines.map(Result::unwrap).find(|line| line.contains('>')).unwrap();
-    assert!(said.contains("<bound false>"), "{said}");
-    let (daemon, mut editor) = (home.daemon_pid(), home.editor());
-    let session = home.session(&mut editor);
-    editor.say(&session, "hello");
-    let agent = home.agent();
-    discard(client);
-    assert_eq!((home.daemon_pid(), home.agent()), (daemon, agent));
-    editor.say(&session, "still there");
-
-    // A daemon that is in such a Job itself, as if it was started in a terminal.
-    editor.ok("_acpd/daemon/stop", json!({}));
-    let mut command = home.daemon_command();
-    detach_child(&mut command);
-    let in_job = until("the lock", || {
-        let mut daemon = start(&mut command).unwrap();
-        until("it to listen or to end", || {
-            let ended = daemon.try_wait().unwrap().is_some();
-            let options = Options { spawn: false, paths: home.paths() };
-            (ended || connect(&options).is_ok()).then_some(())
-        });
-        daemon.try_wait().unwrap().is_none().then_some(daemon)
-    });
-    let mut editor = home.editor();
-    let session = home.session(&mut editor);
-    editor.prompt(&session, "[number 20 n 50000]");
-    editor.hear("n/1");
-    let agent = home.agent();
-    discard(in_job);
-    editor.wait_closed();
-    home.start();
-    until("the turn to end", || (home.outcomes(&session) == ["stopped"]).then_some(()));
-    assert_eq!(home.agent(), agent, "it is the same process");
-    let log = home.log();
-    assert_eq!(log.matches("acpd is in a Job of Windows").count(), 1, "of three daemons one was");
-    assert!(!log.contains("agents are in a Job"), "they had a shell to be started by");
 }
 
 #[test]

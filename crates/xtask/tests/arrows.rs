@@ -77,25 +77,8 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ),
     ("xtask", &["acpd-sys", "acpd-test"]),
 ];
-/// Crates in which no module imports, through others, itself.
-const WITHOUT_CIRCLES: &[&str] = &[
-    "acp-wire",
-    "acpctl",
-    "acpd",
-    "acpd-api",
-    "acpd-client",
-    "acpd-core",
-    "acpd-demo",
-    "acpd-mcp",
-    "acpd-policy",
-    "acpd-services",
-    "acpd-shim",
-    "acpd-store",
-    "acpd-sys",
-    "acpd-tui",
-    "acpd-view",
-    "acpd-web",
-];
+/// Crates in which modules may import each other in a circle.
+const WITH_CIRCLES: [&str; 2] = ["acpd-test", "xtask"];
 /// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
 /// never imports the hub: what happened is what its methods return, and what it has to know of other
 /// rooms is an argument.
@@ -202,7 +185,7 @@ fn our_crates_depend_only_on_those_below_them() {
 #[test]
 fn modules_do_not_import_each_other_in_a_circle() {
     let mut circles = Vec::new();
-    for name in WITHOUT_CIRCLES {
+    for name in ORDER.iter().filter(|name| !WITH_CIRCLES.contains(name)) {
         let modules = Modules::of(name);
         let mut imports = modules.imports();
         assert!(!imports.is_empty(), "this test does not find what modules of {name} import");

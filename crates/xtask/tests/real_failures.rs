@@ -28,46 +28,29 @@ use End::{Failed, NeedsLogin, Retries};
 
 const STATUSES: [u16; 4] = [400, 401, 429, 500];
 
-#[test]
-fn zedcodex_fails_turns() {
-    fails("zedcodex", [Failed, NeedsLogin, Failed, Retries]).unwrap();
+macro_rules! agents {
+    ($($(#[$ignored:meta])* $name:ident($agent:literal, $what:expr);)*) => {
+        $(
+            #[test]
+            $(#[$ignored])*
+            fn $name() {
+                fails($agent, $what).unwrap();
+            }
+        )*
+    };
 }
 
-#[test]
-fn copilot_fails_turns() {
-    fails("copilot", [Failed, NeedsLogin, Retries, Failed]).unwrap();
-}
-
-#[test]
-fn claude_fails_turns() {
-    fails("claude", [Failed, Retries, Retries, Retries]).unwrap();
-}
-
-#[test]
-fn codex_fails_turns() {
-    fails("codex", [Failed, NeedsLogin, Failed, Retries]).unwrap();
-}
-
-#[test]
-fn opencode_fails_turns() {
-    fails("opencode", [Failed, NeedsLogin, Retries, Retries]).unwrap();
-}
-
-#[test]
-fn pi_fails_turns() {
-    fails("pi", [Failed; 4]).unwrap();
-}
-
-#[test]
-#[ignore = "takes a big download; run it with `cargo test -p xtask --test real_failures -- --ignored`"]
-fn hermes_fails_turns() {
-    fails("hermes", [Failed, NeedsLogin, Failed, Failed]).unwrap();
-}
-
-#[test]
-#[ignore = "takes a big download; run it with `cargo test -p xtask --test real_failures -- --ignored`"]
-fn fast_agent_fails_turns() {
-    fails("fast-agent", [Failed, NeedsLogin, Failed, Failed]).unwrap();
+agents! {
+    zedcodex_fails_turns("zedcodex", [Failed, NeedsLogin, Failed, Retries]);
+    copilot_fails_turns("copilot", [Failed, NeedsLogin, Retries, Failed]);
+    claude_fails_turns("claude", [Failed, Retries, Retries, Retries]);
+    codex_fails_turns("codex", [Failed, NeedsLogin, Failed, Retries]);
+    opencode_fails_turns("opencode", [Failed, NeedsLogin, Retries, Retries]);
+    pi_fails_turns("pi", [Failed; 4]);
+    #[ignore = "takes a big download; run it with `cargo test -p xtask --test real_failures -- --ignored`"]
+    hermes_fails_turns("hermes", [Failed, NeedsLogin, Failed, Failed]);
+    #[ignore = "takes a big download; run it with `cargo test -p xtask --test real_failures -- --ignored`"]
+    fast_agent_fails_turns("fast-agent", [Failed, NeedsLogin, Failed, Failed]);
 }
 
 fn fails(agent: &str, ends: [End; 4]) -> Result {

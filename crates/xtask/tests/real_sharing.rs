@@ -9,46 +9,29 @@ use program::Program;
 use xtask::Result;
 use xtask::real::home_with;
 
-#[test]
-fn zedcodex_shares_a_process() {
-    sessions("zedcodex", true).unwrap();
+macro_rules! agents {
+    ($($(#[$ignored:meta])* $name:ident($agent:literal, $what:expr);)*) => {
+        $(
+            #[test]
+            $(#[$ignored])*
+            fn $name() {
+                sessions($agent, $what).unwrap();
+            }
+        )*
+    };
 }
 
-#[test]
-fn copilot_shares_a_process() {
-    sessions("copilot", true).unwrap();
-}
-
-#[test]
-fn claude_shares_a_process() {
-    sessions("claude", true).unwrap();
-}
-
-#[test]
-fn codex_shares_a_process() {
-    sessions("codex", true).unwrap();
-}
-
-#[test]
-fn opencode_has_a_process_for_each_session() {
-    sessions("opencode", false).unwrap();
-}
-
-#[test]
-fn pi_has_a_process_for_each_session() {
-    sessions("pi", false).unwrap();
-}
-
-#[test]
-#[ignore = "takes a big download; run it with `cargo test -p xtask --test real_sharing -- --ignored`"]
-fn hermes_shares_a_process() {
-    sessions("hermes", true).unwrap();
-}
-
-#[test]
-#[ignore = "takes a big download; run it with `cargo test -p xtask --test real_sharing -- --ignored`"]
-fn fast_agent_has_a_process_for_each_session() {
-    sessions("fast-agent", false).unwrap();
+agents! {
+    zedcodex_shares_a_process("zedcodex", true);
+    copilot_shares_a_process("copilot", true);
+    claude_shares_a_process("claude", true);
+    codex_shares_a_process("codex", true);
+    opencode_has_a_process_for_each_session("opencode", false);
+    pi_has_a_process_for_each_session("pi", false);
+    #[ignore = "takes a big download; run it with `cargo test -p xtask --test real_sharing -- --ignored`"]
+    hermes_shares_a_process("hermes", true);
+    #[ignore = "takes a big download; run it with `cargo test -p xtask --test real_sharing -- --ignored`"]
+    fast_agent_has_a_process_for_each_session("fast-agent", false);
 }
 
 fn sessions(agent: &str, is_shared: bool) -> Result {

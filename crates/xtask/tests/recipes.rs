@@ -148,28 +148,7 @@ fn node_exporter_finds_a_whole_file_or_the_old_one() {
     let quantile = blocks(part, "promql\n")[0];
     let name = quantile.split_once("rate(").unwrap().1.split_once('[').unwrap().0;
     assert!(text.contains(&format!("\n{name}{{le=")), "{quantile} asks for what there is");
-    read_by_prometheus(file);
     home.stop().unwrap();
-}
-
-/// Prometheus' own parser reads it, where that is installed (`pip install prometheus_client`).
-fn read_by_prometheus(file: &Path) {
-    let python = |code: &str| {
-        let mut command = Command::new("python3");
-        command.args(["-c", code]).arg(file).stderr(Stdio::null());
-        command.output().ok().filter(|done| done.status.success())
-    };
-    let import = "from prometheus_client.parser import text_string_to_metric_families as parse";
-    if python(import).is_none() {
-        println!("SKIPPED: the parser of prometheus_client is missing");
-        return;
-    }
-    let read = python(&format!(
-        "{import}\nimport sys\nfor family in parse(open(sys.argv[1]).read()):\n  \
-         assert family.type != 'unknown' and family.documentation, family\n  print(family.name)"
-    ));
-    let names = String::from_utf8(read.expect("it can be read").stdout).unwrap();
-    assert!(names.contains("acpd_turn_duration_seconds\n"), "{names}");
 }
 
 /// The blocks of code of a kind.

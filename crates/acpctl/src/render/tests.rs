@@ -116,25 +116,6 @@ fn what_is_said_into_a_turn_is_shown_to_all() {
 }
 
 #[test]
-fn messages_are_not_glued_together() {
-    let said = |text: &str, id: &str| {
-        let mut update = say("agent_message_chunk", text);
-        update["messageId"] = json!(id);
-        update
-    };
-    let updates = [said("One ", "a"), said("whole.", "a"), said("Another.", "b"), said("!", "b")];
-    assert_eq!(plain(&updates), "One whole.\nAnother.!");
-    let pieces: Vec<Piece> = {
-        let options = Options { thoughts: false, whole: false };
-        let mut transcript = opened(options, Settings::default());
-        let params = |update: &Value| json!({"sessionId": "s", "update": update}).to_string();
-        let take = |update| transcript.notification("session/update", &params(update));
-        updates.iter().flat_map(take).collect()
-    };
-    assert_eq!(pieces.iter().filter(|piece| **piece == Piece::AnswerEnds).count(), 1);
-}
-
-#[test]
 fn a_conversation_reads_top_to_bottom() {
     let updates = [
         say("user_message_chunk", "fix it\nplea"),

@@ -82,16 +82,6 @@ fn the_answer_alone_is_what_run_prints() {
 }
 
 #[test]
-fn json_has_the_entries_of_the_turns() {
-    let seqs = |shown: String| -> Vec<u64> {
-        let seq =
-            |line: &str| serde_json::from_str::<Value>(line).unwrap()["seq"].as_u64().unwrap();
-        shown.lines().map(seq).collect()
-    };
-    assert_eq!(seqs(shows(&["--last", "--json"])), [10, 11, 12, 13]);
-}
-
-#[test]
 fn a_pager_shows_it_on_a_terminal_and_may_be_left_at_any_time() {
     let (home, listener) = Home::listening();
     let daemon = thread::spawn(move || {

@@ -41,20 +41,6 @@ fn an_editor_that_terminates_its_agent_does_not_come_back() {
     assert_eq!((done.code, done.err.as_str()), (None, ""), "the signal has ended it");
 }
 
-#[test]
-fn another_journal_ends_the_connection_with_a_word() {
-    let (home, listener) = Home::listening();
-    let (child, client) = editor(&home, &listener);
-    drop(client);
-
-    let mut client = Client::accept(&listener);
-    client.answer("initialize", welcome("g-2"));
-    client.closed();
-    let done = home.wait(child);
-    assert_eq!(done.code, Some(1));
-    assert!(done.err.starts_with("error: acpd came back with another journal"), "{}", done.err);
-}
-
 /// A `daemon restart` that the daemon has taken up: it is gone, and what comes next is not there yet.
 fn restarting() -> (Home, UnixListener, Child) {
     let (home, listener) = Home::listening();

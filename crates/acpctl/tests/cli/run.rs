@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use crate::support::{Client, Home, about, capable, run_against, session, status};
+use crate::support::{Client, Home, about, capable, run_against, session};
 use acpd_api::method;
 use serde_json::{Value, json};
 
@@ -57,21 +57,6 @@ fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
     );
     assert_eq!(done.code, Some(0));
     daemon.join().unwrap();
-}
-
-#[test]
-fn a_json_stream_prints_what_is_relayed_and_the_answer_to_the_prompt() {
-    let done = run_against(&["run", "--json-stream", "hello"], |mut client| {
-        let prompt = client.begins();
-        client.says("hi");
-        client.result(&prompt, json!({"stopReason": "end_turn"}));
-    });
-    let lines: Vec<Value> =
-        done.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 2, "{lines:?}");
-    assert_eq!(lines[0]["params"]["update"]["content"]["text"], "hi");
-    assert_eq!(lines[1]["result"]["stopReason"], "end_turn");
-    assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
 }
 
 #[test]
@@ -251,39 +236,6 @@ fn the_last_used_session_of_the_directory_goes_on() {
 }
 
 #[test]
-fn in_a_busy_session_only_the_own_turn_is_shown() {
-    let home = Home::new();
-    let cwd = home.work();
-    let daemon = home.daemon(move |mut client| {
-        let mut busy = session("s-1");
-        busy["turn"] = json!({"state": "working", "since": 1});
-        busy["cwd"] = json!(cwd);
-        client.follows(&busy);
-        let ended = json!({"turn": 1, "at": 1,
-            "outcome": {"kind": "stopped", "stopReason": "end_turn"}});
-        client.says("before the prompt came");
-        let prompt = client.expect("session/prompt");
-        client.notice(method::PROMPT_QUEUED, json!({"ahead": 2}));
-        client.says("the first one's");
-        client.notice(method::TURN_ENDED, ended.clone());
-        client.notice(method::TURN_STARTED, json!({"turn": 2, "at": 1}));
-        client.update(json!({"sessionUpdate": "user_message_chunk",
-            "content": {"type": "text", "text": "of somebody else"}}));
-        client.says("the second one's");
-        client.notice(method::TURN_ENDED, ended);
-        client.notice(method::TURN_STARTED, json!({"turn": 3, "at": 1}));
-        client.says("mine");
-        client.result(&prompt, json!({"stopReason": "end_turn"}));
-    });
-    let done = home.run(&["run", "-s", "fix", "more"]);
-    assert_eq!((done.out.as_str(), done.code), ("mine\n", Some(0)));
-    let told = done.err.split_once('\n').unwrap();
-    assert!(told.0.starts_with("now: working for "), "{told:?}");
-    assert_eq!(told.1, "waiting for 2 earlier prompts in this session\n");
-    daemon.join().unwrap();
-}
-
-#[test]
 fn how_a_turn_ends_decides_the_exit_code() {
     let ends = [
         (json!({"stopReason": "refusal"}), 5, "the agent refused\n"),
@@ -413,29 +365,6 @@ fn stdin_alone_is_the_prompt_and_must_be_text() {
 }
 
 #[test]
-fn an_agent_that_takes_no_sounds_or_binary_files_is_named() {
-    for (option, name, what) in
-        [("--audio", "said.mp3", "audio"), ("--file", "paper.pdf", "binary files")]
-    {
-        let home = Home::new();
-        std::fs::write(home.work().join(name), b"\xff\0").unwrap();
-        let daemon = home.daemon(|mut client| {
-            client.answer("initialize", json!({"protocolVersion": 1, "agentCapabilities": {}}));
-            client.answer("session/new", json!({"sessionId": "s-1"}));
-            client.closed();
-        });
-        let done = home.run(&["run", "-a", "blind", option, name, "look"]);
-        assert_eq!(done.code, Some(2));
-        assert!(
-            done.err.starts_with(&format!("error: blind does not accept {what}\n")),
-            "{}",
-            done.err
-        );
-        daemon.join().unwrap();
-    }
-}
-
-#[test]
 fn an_answer_nobody_reads_any_more_ends_the_command_and_leaves_the_turn() {
     let (home, listener) = Home::listening();
     let mut child = home.acpctl(["run", "hello"]).spawn().unwrap();
@@ -461,18 +390,4 @@ fn a_request_to_end_leaves_the_turn_and_says_how_to_come_back() {
     let done = home.wait(child);
     let told = "the turn continues in the background; come back with: acpctl attach s-1\n";
     assert_eq!((done.code, done.err.as_str()), (Some(128 + 15), told));
-}
-
-#[test]
-fn that_the_demo_agent_answers_is_told_in_a_pipe_too_once_for_a_session_that_begins() {
-    let done = run_against(&["run", "hello"], |mut client| {
-        client.answer("initialize", capable());
-        client.answer("session/new", json!({"sessionId": "s-1"}));
-        client.answer(method::STATUS, status(1, 1));
-        let prompt = client.expect("session/prompt");
-        client.says("You said: hello");
-        client.result(&prompt, json!({"stopReason": "end_turn"}));
-    });
-    insta::assert_snapshot!(done.err, @"`demo` is a built-in script, not a model. Real agents: acpctl agent ls --all");
-    assert_eq!((done.out.as_str(), done.code), ("You said: hello\n", Some(0)));
 }

@@ -263,15 +263,6 @@ fn a_second_ctrl_c_leaves_the_terminal_on_an_empty_line() {
 }
 
 #[test]
-fn a_dumb_terminal_gets_no_spinner_and_no_escape_codes() {
-    let (home, mut person, child, mut client, prompt) = in_turn("dumb");
-    client.result(&prompt, json!({"stopReason": "refusal"}));
-    assert_eq!(home.wait(child).code, Some(5));
-    person.sees("the agent refused");
-    assert!(!person.seen.contains('\u{1b}'), "{:?}", person.seen);
-}
-
-#[test]
 fn m3_a_call_that_is_not_understood_is_shown_raw_and_no_single_key_allows_it() {
     let (home, mut person, child, mut client) = attended();
     let mut meta = about("x", &[]);

@@ -193,29 +193,7 @@ mod tests {
         format!("/{}", names.display()).replace(std::path::MAIN_SEPARATOR, "/")
     }
 
-    /// A message of a linter that has no words for how bad something is.
-    const SAID: &str = "[A-Z][A-Za-z0-9`]{0,8}( [a-z0-9`]{1,8}){0,4}";
-
     proptest! {
-        #[test]
-        fn what_is_written_in_any_of_its_spellings_is_read_back(
-            path in path(), at in 1_u64..100_000, column in 1_u64..500, said in SAID,
-            level in prop_oneof![Just("error"), Just("warning"), Just("note")],
-        ) {
-            let place = shown(&normalized(&folder().join(&path)));
-            for (output, code) in [
-                (format!("{path}:{at}:{column}: {level}: {said}"), ""),
-                (format!("{path}:{at}:{column}: {level}[E1]: {said}"), " E1"),
-                (format!("{path}({at},{column}): {level} TS1: {said}"), " TS1"),
-                (format!("{path}:{at}:{column} - {level} TS1: {said}"), " TS1"),
-            ] {
-                let expected = format!("{place}:{at}:{column} {level}{code} {said}");
-                prop_assert_eq!(read(&output), [expected], "{}", output);
-            }
-            let bare = format!("{path}:{at}: {said}");
-            prop_assert_eq!(read(&bare), [format!("{place}:{at} warning {said}")]);
-        }
-
         #[test]
         fn sarif_and_cargos_json_are_read_whatever_their_texts_are(
             // Without what parts of a path are there, and here or there.

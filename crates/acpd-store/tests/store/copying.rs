@@ -76,19 +76,3 @@ fn two_backups_to_one_file_do_not_meet() {
     .unwrap();
     assert!(matches!(other, Some(Err(CopyError::Busy { .. }))), "{other:?}");
 }
-
-#[test]
-fn what_a_killed_backup_has_left_is_no_part_of_the_next_one() {
-    let dir = tempfile::tempdir().unwrap();
-    backed_up(dir.path(), 1, 1);
-    let (journal, file) = (dir.path().join("acpd.db"), dir.path().join("backup"));
-    for end in ["", "-journal", "-wal", "-shm"] {
-        fs::write(dir.path().join(format!("backup.partial{end}")), "half a copy").unwrap();
-    }
-    back_up(&journal, &file, |_| {}).unwrap();
-    let mut left: Vec<_> =
-        fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
-    left.retain(|name| name.to_string_lossy().starts_with("backup"));
-    assert_eq!(left, ["backup"]);
-    assert_eq!(restored(dir.path()).sessions.len(), 1);
-}

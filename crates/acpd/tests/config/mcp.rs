@@ -53,11 +53,6 @@ fn servers_are_read_with_their_places_and_references() {
 
 #[test]
 fn a_server_that_does_not_fit_together_is_an_error_with_its_place() {
-    assert_snapshot!(mistake("\n[mcp.a]\ncommand = 'a'\nagents = ['copilto']"), @r"
-    error: `agents` in `[mcp.a]`: no agent is called `copilto` (config.toml:4:10)
-
-    hint: did you mean `copilot`?
-    ");
     assert_snapshot!(mistake("[mcp.a]\ncommand = 'a'\nworkspace = 'src/**'"), @"
     error: `workspace` in `[mcp.a]` cannot be used: the glob `src/**` is not an absolute path (config.toml:3:13)
 

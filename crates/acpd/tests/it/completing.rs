@@ -62,15 +62,3 @@ fn completion_is_quick_and_silent_without_a_daemon_and_with_one_that_is_stopped(
     acpd_test::harness::signal(daemon, Signal::SIGCONT);
     assert_eq!(offered(&env, &["attach", "f"]), ["fix"]);
 }
-
-#[test]
-fn bash_completes_after_it_was_told_how() {
-    let env = home([echo()]);
-    env.acpctl(&["run", "-s", "fix-login", "hello"]).success();
-    let programs = env.program("acpctl").parent().unwrap().display().to_string();
-    let script = "source <(acpctl completions bash); COMP_WORDS=(acpctl attach fi) COMP_CWORD=2; \
-                  _clap_complete_acpctl acpctl fi attach; echo \"${COMPREPLY[@]}\"";
-    let mut command = env.command("/bin/bash");
-    command.args(["-c", script]).env("PATH", format!("{programs}:/usr/bin:/bin"));
-    assert_eq!(Running::start(command).finish().success().stdout(), "fix-login\n");
-}

@@ -1,6 +1,6 @@
 //! `acpctl acp`: the agent that editors start.
 
-use acpd_test::harness::{Client, until};
+use acpd_test::harness::Client;
 use serde_json::{Value, json};
 
 use crate::{echo, home};
@@ -35,30 +35,6 @@ fn an_editor_that_knows_nothing_of_acpd_has_a_whole_conversation() {
     drop(editor);
     let out = bridge.finish().success();
     assert_eq!(out.stderr(), "");
-}
-
-#[test]
-fn a_turn_goes_on_when_the_editor_is_killed() {
-    let env = home([echo()]);
-    let (mut bridge, mut editor) = env.bridge(&["echo", "-s", "fix"]);
-    initialize(&mut editor);
-    let session = editor.new_session(&env.work("main"), None);
-    editor.prompt(&session, "#one [pause middle] [chunks 3]");
-    editor.hear("paused at middle");
-    bridge.kill();
-    until("the editor to be forgotten", || (env.session("fix")["clients"] == 0).then_some(()));
-    assert_eq!(env.session("fix")["turn"]["state"], "working");
-    env.release("middle");
-    until("the end of the turn", || {
-        (env.session("fix")["turn"]["last"] == "end_turn").then_some(())
-    });
-    let (_again, mut editor) = env.bridge(&["echo"]);
-    initialize(&mut editor);
-    let params = json!({"sessionId": session, "cwd": env.work("main"), "mcpServers": []});
-    editor.ok("session/load", params);
-    let said = editor.said(&session);
-    assert!(said.contains("line 3\n") && said.contains("tags=one"), "{said}");
-    assert_eq!(env.received("echo", "session/load").len(), 0);
 }
 
 #[test]

@@ -42,27 +42,6 @@ fn a_question_is_answered_on_the_screen_of_all_sessions() {
 }
 
 #[test]
-fn a_daemon_that_is_killed_comes_back_and_the_draft_stays() {
-    let env = home([Agent::new("agent")]);
-    let mut chat = start(&env, &["chat", "--new"]);
-    chat.sees("nothing was said yet");
-    chat.types("[slow 30]");
-    chat.types(ENTER);
-    chat.sees("tick 2");
-    chat.types("what I was about to say");
-    chat.sees("what I was about to say");
-    env.kill_daemon();
-    let seen = chat.sees("tick 30");
-    assert_eq!(seen.matches("tick 17\n").count(), 1, "{seen}");
-    assert!(seen.contains("what I was about to say"), "{seen}");
-    chat.sees("done");
-    chat.types(ENTER);
-    chat.sees("You said: what I was about to say");
-    chat.types(CTRL_D);
-    assert!(chat.ends().success());
-}
-
-#[test]
 fn every_way_out_leaves_the_terminal_as_it_was() {
     let env = home([Agent::new("agent")]);
     let has_mouse =

@@ -37,20 +37,6 @@ fn saying_why_stays_with_the_session_whose_question_was_denied() {
 }
 
 #[test]
-fn an_answer_that_was_not_taken_is_told_and_can_be_given_again() {
-    let mut person = in_the_morning();
-    person.sees(80, 24);
-    person.types("a1");
-    person.sees(80, 24);
-    person.press(KeyCode::Enter);
-    person.refuses(LinkId::Fleet, method::INTERACTION_ANSWER, "the journal cannot be written");
-    assert!(person.sees(80, 24).contains("the journal cannot be written"));
-    person.types("a3");
-    person.press(KeyCode::Enter);
-    assert_eq!(person.said(method::INTERACTION_ANSWER).len(), 1);
-}
-
-#[test]
 fn a_question_that_changes_under_the_fingers_is_not_answered() {
     let mut person = in_the_morning();
     person.sees(80, 24);
@@ -61,27 +47,6 @@ fn a_question_that_changes_under_the_fingers_is_not_answered() {
     person.types("1");
     person.press(KeyCode::Enter);
     assert!(person.said(method::INTERACTION_ANSWER).is_empty());
-}
-
-#[test]
-fn m7_a_long_command_is_allowed_after_its_end_was_on_the_screen() {
-    let long: Vec<String> = (0..100).map(|n| format!("echo {n}")).collect();
-    let mut person = Person::start();
-    let all = json!({"sessions": [], "agents": [],
-        "interactions": [asks("1-5", "x", &[&long.join("\n")])]});
-    person.result(LinkId::Fleet, method::WATCH, all);
-    person.sees(80, 24);
-    person.types("a1");
-    assert!(person.sees(80, 24).contains("more lines below: PgDn"));
-    person.press(KeyCode::Enter);
-    assert!(person.said(method::INTERACTION_ANSWER).is_empty());
-    assert!(person.sees(80, 24).contains("see all of it first"));
-    for _ in 0..20 {
-        person.press(KeyCode::PageDown);
-        person.sees(80, 24);
-    }
-    person.press(KeyCode::Enter);
-    assert_eq!(person.said(method::INTERACTION_ANSWER).len(), 1);
 }
 
 #[test]

@@ -122,15 +122,3 @@ fn without_unicode_there_is_only_ascii() {
     let own = seen.replace("The second migration also…", "");
     assert!(own.is_ascii(), "{own}");
 }
-
-#[test]
-fn without_colours_every_state_has_a_mark() {
-    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
-    let mut person = Person::with(Theme { is_coloured: false, is_unicode: true });
-    person.result(LinkId::Fleet, method::WATCH, morning());
-    let (state, cache) = (&person.state, &mut person.cache);
-    terminal.draw(|frame| drop(view(state, cache, frame))).unwrap();
-    let cells = terminal.backend().buffer().content();
-    use ratatui::style::Color;
-    assert!(cells.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
-}
