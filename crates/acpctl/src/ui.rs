@@ -304,6 +304,7 @@ impl Ui {
     }
 
     /// Prints the result of a command.
+    #[expect(clippy::unnecessary_wraps, reason = "it is the last expression of a command")]
     pub(crate) fn done(&mut self, line: impl Into<Text>) -> Result {
         self.say(line);
         Ok(())

@@ -181,7 +181,9 @@ fn run(Web { command, serve, no_spawn }: Web) -> Result<(), Failure> {
             if json {
                 print_json(&json!({"revoked": gone}));
             } else {
-                gone.iter().for_each(|token| talk(&format!("revoked: {}", token.name)));
+                for token in &gone {
+                    talk(&format!("revoked: {}", token.name));
+                }
             }
         }
     }

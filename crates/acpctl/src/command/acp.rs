@@ -236,10 +236,12 @@ impl Resumed {
     }
 }
 
+/// Finds the id of the last used session of a directory.
+type FindLast = Box<dyn FnOnce(&str) -> Result<Option<String>> + Send>;
+
 enum First {
     New,
-    /// Finds the id of the last used session of a directory.
-    LastUsed(Box<dyn FnOnce(&str) -> Result<Option<String>> + Send>),
+    LastUsed(FindLast),
     This(Box<SessionInfo>),
 }
 
