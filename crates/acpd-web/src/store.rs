@@ -11,10 +11,11 @@
 
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use acpd_client::Paths;
-use acpd_sys::files;
+use acpd_sys::files::{self, Version};
 use acpd_sys::lock::InstanceLock;
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +69,7 @@ impl Code {
     }
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Content {
     tokens: Vec<Token>,
     codes: Vec<Code>,
@@ -84,6 +85,8 @@ pub(crate) struct SignedIn {
 #[derive(Debug)]
 pub(crate) struct Store {
     folder: PathBuf,
+    /// The content that was read last, and the version of its file.
+    read: Mutex<Option<(Version, Arc<Content>)>>,
 }
 
 impl Store {
@@ -91,7 +94,7 @@ impl Store {
         let folder = folder(paths);
         files::private_dir(&paths.state)?;
         files::private_dir(&folder)?;
-        Ok(Store { folder })
+        Ok(Store { folder, read: Mutex::default() })
     }
 
     fn path(&self) -> PathBuf {
@@ -100,7 +103,7 @@ impl Store {
 
     /// All tokens, the oldest first.
     pub(crate) fn tokens(&self) -> Result<Vec<Token>, Failure> {
-        Ok(self.content()?.tokens)
+        Ok(self.content()?.tokens.clone())
     }
 
     /// `is_page`: a page sends its origin, a program does not.
@@ -154,7 +157,7 @@ impl Store {
             content.codes.iter().rposition(fits)
         };
         // A wrong guess must not cause a write.
-        if find(&self.content()?).is_none() {
+        if find(&*self.content()?).is_none() {
             return Ok(None);
         }
         let (key, cookie, id) = (Secret::key()?, Secret::key()?, Secret::code()?);
@@ -227,24 +230,32 @@ impl Store {
 
     pub(crate) fn subscriptions(&self) -> Result<Vec<(String, Subscription)>, Failure> {
         let content = self.content()?;
-        let all = content.tokens.into_iter();
-        Ok(all.filter_map(|token| Some((token.id, token.push?))).collect())
+        let all = content.tokens.iter();
+        Ok(all.filter_map(|token| Some((token.id.clone(), token.push.clone()?))).collect())
     }
 
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    fn content(&self) -> Result<Content, Failure> {
+    /// Reads the file again if it has changed.
+    fn content(&self) -> Result<Arc<Content>, Failure> {
         let path = self.path();
-        if files::version(&path).is_none() {
-            return Ok(Content::default());
+        let Some(version) = files::version(&path) else { return Ok(Arc::default()) };
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, content)) = &*read
+            && *of == version
+        {
+            return Ok(Arc::clone(content));
         }
         let file = BufReader::new(files::secret_file(&path)?.take(LONGEST));
-        serde_json::from_reader(file).map_err(|error| {
+        let content: Content = serde_json::from_reader(file).map_err(|error| {
             Failure::about(format!("cannot read `{}`", path.display()), &error)
                 .hint("remove that file to sign out everybody, and sign in again")
-        })
+        })?;
+        let content = Arc::new(content);
+        *read = Some((version, Arc::clone(&content)));
+        Ok(content)
     }
 
     /// The holder may write here.
@@ -255,7 +266,7 @@ impl Store {
     /// Changes the file. Meanwhile, readers see the old content.
     fn change<R>(&self, change: impl FnOnce(&mut Content) -> R) -> Result<R, Failure> {
         let lock = self.lock()?;
-        let mut content = self.content()?;
+        let mut content = Content::clone(&*self.content()?);
         let changed = change(&mut content);
         let path = self.path();
         let text = serde_json::to_vec_pretty(&content).map_err(|error| {

@@ -17,15 +17,14 @@ use acpd_core::HostEvent;
 use acpd_core::ids::HostId;
 use tokio::sync::mpsc;
 
-mod hosts;
 mod launcher;
 mod orphan_shims;
 mod reaper;
 mod shim;
 
-pub(crate) use hosts::Hosts;
 pub use launcher::Agents;
 pub use reaper::Reaper;
+pub use shim::Shim;
 
 /// Reports of shims. Bounded: a full channel holds the agents back.
 pub type HostEvents = mpsc::Sender<(HostId, HostEvent)>;

@@ -4,18 +4,18 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use acpd_core::ids::HostId;
 use acpd_core::record::{HostRow, HostState};
+use acpd_core::{HostEvent, StopStep, ToHost};
 use acpd_shim::shim_dir::{self, Identity, ShimDir};
 use acpd_sys::socket::clear_stale_socket;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
-use super::hosts::Hosts;
 use super::launcher::Agents;
-use super::shim::{Shim, end_now, with_sources};
+use super::shim::{Place, Shim, end_now, with_sources};
 use crate::log::BoundedLog;
 
 /// From SIGTERM to SIGKILL.
@@ -27,50 +27,25 @@ impl Agents {
     /// Begins to end every shim of this journal, except those of `known` hosts.
     pub fn end_orphan_shims(&self, known: &BTreeSet<HostId>) {
         self.remove_lost_sockets();
-        let mut orphans = Vec::new();
         for (host, is_own, shim_dir) in self.shims() {
             let dir = shim_dir.path().display();
             if !is_own {
                 tracing::warn!(%dir, "leaving a shim of another journal alone");
             } else if !known.contains(&host) {
                 tracing::warn!(%dir, "ending a shim that nobody knows of");
-                orphans.push(shim_dir);
+                tokio::spawn(end_orphan_shim(host, shim_dir, self.orphan_shims_place()));
             }
         }
-        tokio::spawn(self.end_shims(orphans));
     }
 
     /// Ends every shim of other journals, and waits for that.
     pub async fn end_others(&self) {
-        let mut others = Vec::new();
-        for (_, _, shim_dir) in self.shims().filter(|(_, is_own, _)| !is_own) {
+        let mut ending = JoinSet::new();
+        for (host, _, shim_dir) in self.shims().filter(|(_, is_own, _)| !is_own) {
             tracing::warn!(dir = %shim_dir.path().display(), "ending a shim of another journal");
-            others.push(shim_dir);
+            ending.spawn(end_orphan_shim(host, shim_dir, self.orphan_shims_place()));
         }
-        self.end_shims(others).await;
-    }
-
-    /// Ends shims with their agents, and drops all output.
-    fn end_shims(&self, shim_dirs: Vec<ShimDir>) -> impl Future<Output = ()> + use<> {
-        // Shims of two journals may have the same number. This one's have none of these.
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let (events, mut said) = mpsc::channel(4);
-        let mut hosts = Hosts::default();
-        for shim_dir in shim_dirs.iter().filter(|shim_dir| shim_dir.verify() != Identity::Dead) {
-            let host = HostId(NEXT.fetch_add(1, Ordering::Relaxed));
-            let size = self.config.daemon.log_max_bytes;
-            let mut place = self.place(BoundedLog::open(&self.paths.agent_log("strays"), size));
-            (place.events, place.reaper.events) = (events.clone(), events.clone());
-            let row = HostRow { host, ..HostRow::default() };
-            let adopt = HostState { row, inside: true, ..HostState::default() };
-            hosts.insert(host, Shim::adopt(adopt, BTreeSet::new(), shim_dir.marker(), place));
-        }
-        async move {
-            hosts.end_all(&mut said, GRACE, GIVE_UP, true).await;
-            for shim_dir in shim_dirs {
-                tokio::task::spawn_blocking(move || end_now(&shim_dir)).await.ok();
-            }
-        }
+        ending.join_all().await;
     }
 
     /// Returns the shims in the state directory, each with its host in its journal, and whether that
@@ -85,6 +60,11 @@ impl Agents {
             let (is_own, host) = (generation == self.generation, HostId(host.parse().ok()?));
             Some((host, is_own, shim_dir))
         })
+    }
+
+    fn orphan_shims_place(&self) -> Place {
+        let size = self.config.daemon.log_max_bytes;
+        self.place(BoundedLog::open(&self.paths.agent_log("strays"), size))
     }
 
     /// Removes the sockets without a shim directory and without a listener.
@@ -102,5 +82,44 @@ impl Agents {
                 );
             }
         }
+    }
+}
+
+async fn end_orphan_shim(host: HostId, shim_dir: ShimDir, mut place: Place) {
+    if shim_dir.verify() != Identity::Dead {
+        let (events, mut said) = mpsc::channel(4);
+        place.events = events;
+        let row = HostRow { host, ..HostRow::default() };
+        // All output is dropped.
+        let adopt = HostState { row, inside: true, ..HostState::default() };
+        let shim = Shim::adopt(adopt, BTreeSet::new(), shim_dir.marker(), place);
+        shim.tell(ToHost::Stop(StopStep::Term));
+        let end = async {
+            let kill = tokio::time::sleep(GRACE);
+            tokio::pin!(kill);
+            let mut killed = false;
+            loop {
+                tokio::select! {
+                    event = said.recv() => match event {
+                        Some((_, HostEvent::Output(frames))) => {
+                            if let Some(last) = frames.last() {
+                                shim.tell(ToHost::Ack { offset: last.end });
+                            }
+                        }
+                        Some((_, HostEvent::Gone)) => shim.tell(ToHost::Forget),
+                        Some(_) => {}
+                        None => return,
+                    },
+                    () = &mut kill, if !killed => {
+                        killed = true;
+                        shim.tell(ToHost::Stop(StopStep::Kill));
+                    }
+                }
+            }
+        };
+        tokio::time::timeout(GIVE_UP, end).await.ok();
+    }
+    if shim_dir.verify() == Identity::Dead {
+        tokio::task::spawn_blocking(move || end_now(&shim_dir)).await.ok();
     }
 }

@@ -45,7 +45,7 @@ pub(super) struct KnownAgent {
 /// is done, which a disk may delay for ever, and the relay and each new connection take the lock.
 #[derive(Debug, Clone)]
 pub struct Reaper {
-    pub(super) events: HostEvents,
+    events: HostEvents,
     family: Arc<Mutex<Family>>,
 }
 

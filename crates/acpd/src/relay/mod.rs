@@ -15,6 +15,7 @@
 
 mod commits;
 mod effects;
+mod hosts;
 mod inputs;
 mod opening;
 mod sinks;
@@ -34,6 +35,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::commits::{Commits, WriterDied};
+use self::hosts::Hosts;
 use self::opening::Opening;
 use self::sinks::Sinks;
 use self::trace::Traces;
@@ -44,7 +46,7 @@ use crate::clock::{Clock, until};
 use crate::credentials::{Credentials, Ready};
 use crate::helper_process::Helpers;
 use crate::hooks::Hooks;
-use crate::host::{Agents, Hosts};
+use crate::host::Agents;
 use crate::journal::Journal;
 use crate::login_shell::LoginShell;
 use crate::logins::Logins;
@@ -63,10 +65,6 @@ const ROUNDS: usize = 256;
 const LINES: usize = 1024;
 /// Idle time after which unused memory returns to the system.
 const IDLE: Duration = Duration::from_secs(5);
-/// From SIGTERM to SIGKILL, and from one SIGKILL to the next, when the daemon is aborted.
-const ABORT_KILL: Duration = Duration::from_secs(1);
-/// Longest wait of an aborted daemon for the end of process trees.
-const ABORT: Duration = Duration::from_secs(5);
 /// Longest wait of a daemon that leaves its agents for its last effects.
 const LEAVING: Duration = Duration::from_secs(1);
 
@@ -251,9 +249,7 @@ impl Relay {
     /// Ends what still runs, as the end requires, and closes the connections.
     async fn wind_down(mut self, mut from: Sources) -> Ended {
         match self.end {
-            Some(End::Aborted) => {
-                self.hosts.end_all(&mut from.hosts, ABORT_KILL, ABORT, false).await;
-            }
+            Some(End::Aborted) => self.hosts.end_all(&mut from.hosts).await,
             Some(End::Left) => {
                 // The next daemon does the rest.
                 tokio::time::timeout(LEAVING, self.last_effects(&mut from)).await.ok();

@@ -1,8 +1,8 @@
 //! The shim of an agent, which keeps the agent and its output while no daemon runs.
 //!
-//! The handle ([`Shim`]) only passes on orders. A task per process ([`supervisor`]) starts or finds
-//! the shim, stays connected, and sends again after each loss of the connection what the shim may
-//! have missed.
+//! The handle only passes on orders. A task per process ([`supervisor`]) starts or finds the shim,
+//! stays connected, and sends again after each loss of the connection what the shim may have
+//! missed.
 //!
 //! ```text
 //!  start ─▶ connect ◀──── lost ────┐
@@ -16,51 +16,13 @@
 //! the recorded one, or to be dead.
 
 mod connection;
+mod handle;
 mod link;
 mod output;
 mod place;
 mod stdin;
 mod supervisor;
 
-use std::collections::BTreeSet;
-
-use acpd_core::ToHost;
-use acpd_core::ids::HostId;
-use acpd_core::record::HostState;
-use tokio::sync::mpsc;
-
-use place::Command;
+pub use handle::Shim;
 pub(super) use place::{Leases, Place, Start};
-use supervisor::Supervisor;
 pub(super) use supervisor::{end_now, with_sources};
-
-#[derive(Debug)]
-pub struct Shim(mpsc::UnboundedSender<Command>);
-
-impl Shim {
-    /// Starts an agent, and reports `Started` or `Refused`. Call it on the runtime.
-    pub fn spawn(host: HostId, start: Start, place: Place) -> Shim {
-        let (commands, supervisor) = Supervisor::new(host, &start.launch.marker, place);
-        tokio::spawn(supervisor.start(start));
-        Shim(commands)
-    }
-
-    /// Takes over an agent of an earlier daemon, and reports `Adopted` or `Lost`. If the shim has a
-    /// part of one of the chunks `remade`, the rest cannot be written. Call it on the runtime.
-    pub fn adopt(adopt: HostState, remade: BTreeSet<u64>, marker: &str, place: Place) -> Shim {
-        let (commands, supervisor) = Supervisor::new(adopt.row.host, marker, place);
-        tokio::spawn(supervisor.adopt(adopt, remade));
-        Shim(commands)
-    }
-
-    pub fn tell(&self, order: ToHost) {
-        self.0.send(Command::Tell(order)).ok();
-    }
-
-    /// Lets the shim exit when its agent is gone, and leave the rest of the output to the next
-    /// daemon: the end of the process cannot be put on disk, and the daemon ends. Call it after
-    /// `HostEvent::Gone`, which is reported once more when the shim has exited.
-    pub fn dismiss(&self) {
-        self.0.send(Command::Dismiss).ok();
-    }
-}

@@ -39,6 +39,6 @@ pub struct Start {
 #[derive(Debug)]
 pub(super) enum Command {
     Tell(ToHost),
-    /// Leaves the shim's data to the next daemon: [`Shim::dismiss`](super::Shim::dismiss).
+    /// Leaves the shim's data to the next daemon: [`Shim::dismiss`](super::handle::Shim::dismiss).
     Dismiss,
 }

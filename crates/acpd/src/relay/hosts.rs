@@ -1,4 +1,4 @@
-//! Handles of agent processes, and their end without hub and store.
+//! The running agent processes, and their end when the journal can no longer be written.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,10 +7,15 @@ use acpd_core::ids::HostId;
 use acpd_core::{HostEvent, StopStep, ToHost};
 use tokio::sync::mpsc;
 
-use super::shim::Shim;
+use crate::host::Shim;
+
+/// From SIGTERM to SIGKILL, and from one SIGKILL to the next, when the daemon is aborted.
+const ABORT_KILL: Duration = Duration::from_secs(1);
+/// Longest wait of an aborted daemon for the end of process trees.
+const ABORT: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
-pub(crate) struct Hosts(BTreeMap<HostId, Running>);
+pub(super) struct Hosts(BTreeMap<HostId, Running>);
 
 struct Running {
     shim: Shim,
@@ -19,16 +24,16 @@ struct Running {
 }
 
 impl Hosts {
-    pub(crate) fn insert(&mut self, id: HostId, shim: Shim) {
+    pub(super) fn insert(&mut self, id: HostId, shim: Shim) {
         self.0.insert(id, Running { shim, gone: false });
     }
 
     /// Returns the hosts of which something is left.
-    pub(crate) fn there(&self) -> impl Iterator<Item = HostId> {
+    pub(super) fn there(&self) -> impl Iterator<Item = HostId> {
         self.0.iter().filter(|(_, running)| !running.gone).map(|(id, _)| *id)
     }
 
-    pub(crate) fn tell(&mut self, id: HostId, order: ToHost) {
+    pub(super) fn tell(&mut self, id: HostId, order: ToHost) {
         let is_last = order == ToHost::Forget;
         if let Some(running) = self.0.get(&id) {
             running.shim.tell(order);
@@ -38,26 +43,18 @@ impl Hosts {
         }
     }
 
-    pub(crate) fn refused(&mut self, id: HostId) {
+    pub(super) fn refused(&mut self, id: HostId) {
         self.0.remove(&id);
     }
 
-    pub(crate) fn gone(&mut self, id: HostId) {
+    pub(super) fn gone(&mut self, id: HostId) {
         if let Some(running) = self.0.get_mut(&id) {
             running.gone = true;
         }
     }
 
-    /// Ends every process tree, whose further output is lost: SIGKILL follows SIGTERM after `grace`,
-    /// and again each time. After `give_up` they are left to the next daemon. With `forget` the ends
-    /// of the processes need not be put on disk.
-    pub(crate) async fn end_all(
-        &mut self,
-        events: &mut mpsc::Receiver<(HostId, HostEvent)>,
-        grace: Duration,
-        give_up: Duration,
-        forget: bool,
-    ) {
+    /// Ends every process tree, without hub and store. Further output is lost.
+    pub(super) async fn end_all(&mut self, events: &mut mpsc::Receiver<(HostId, HostEvent)>) {
         for running in self.0.values().filter(|running| running.gone) {
             running.shim.dismiss();
         }
@@ -65,16 +62,14 @@ impl Hosts {
             running.shim.tell(ToHost::Stop(StopStep::CloseStdin));
             running.shim.tell(ToHost::Stop(StopStep::Term));
         }
-        let give_up = tokio::time::sleep(give_up);
+        let give_up = tokio::time::sleep(ABORT);
         tokio::pin!(give_up);
-        let mut kill = tokio::time::interval(grace);
+        let mut kill = tokio::time::interval(ABORT_KILL);
         kill.reset();
         while !self.0.is_empty() {
             tokio::select! {
-                event = events.recv() => match event {
-                    None => return,
-                    Some((id, HostEvent::Gone)) if forget => self.tell(id, ToHost::Forget),
-                    Some((id, HostEvent::Gone)) => match self.0.get_mut(&id) {
+                Some((id, event)) = events.recv() => match event {
+                    HostEvent::Gone => match self.0.get_mut(&id) {
                         // The shim is gone, too.
                         Some(running) if running.gone => self.refused(id),
                         Some(running) => {
@@ -83,13 +78,13 @@ impl Hosts {
                         }
                         None => {}
                     },
-                    Some((id, HostEvent::Refused(_))) => self.refused(id),
-                    Some((id, HostEvent::Output(frames))) => {
+                    HostEvent::Refused(_) => self.refused(id),
+                    HostEvent::Output(frames) => {
                         if let Some(last) = frames.last() {
                             self.tell(id, ToHost::Ack { offset: last.end });
                         }
                     }
-                    Some(_) => {}
+                    _ => {}
                 },
                 _ = kill.tick() => {
                     for running in self.0.values() {
