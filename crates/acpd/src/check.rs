@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn l18_only_a_program_that_says_that_it_can_start_may_follow() {
-        let reaper = Reaper::new(mpsc::channel(1).0);
+        let reaper = Reaper::start(mpsc::channel(1).0).expect("a thread");
         let tried = |script: &str, limit| tried(&reaper, script, limit);
         assert_eq!(tried("echo acpd 9.9.9 can start", LIMIT), Ok(()));
         let refused = |script: &str| tried(script, LIMIT).expect_err("it cannot start");

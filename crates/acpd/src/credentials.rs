@@ -186,7 +186,7 @@ mod tests {
     use crate::host::Reaper;
 
     fn helpers() -> Helpers {
-        Helpers::new(Reaper::new(mpsc::channel(1).0))
+        Helpers::new(Reaper::start(mpsc::channel(1).0).unwrap())
     }
 
     #[tokio::test]

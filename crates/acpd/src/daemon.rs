@@ -163,7 +163,7 @@ fn serve(
     let (client_events, from_clients) = mpsc::channel(EVENTS);
     let (host_events, from_hosts) = mpsc::channel(EVENTS);
     let no_thread = |e| Failure::system("cannot start a thread", e);
-    let reaper = Reaper::new(host_events.clone());
+    let reaper = Reaper::start(host_events.clone()).map_err(no_thread)?;
     let journal = Journal::start(reader).map_err(no_thread)?;
     let index = SearchIndex::start(paths.database(), paths.search_index()).map_err(no_thread)?;
     let service = Service {

@@ -184,7 +184,7 @@ mod tests {
     fn hooks(line: &str, limit: Duration) -> Hooks {
         let command = ["sh", "-c", line].map(str::to_owned).to_vec();
         let config = config::Hooks { on_crash: command, ..config::Hooks::default() };
-        let reaper = Reaper::new(mpsc::channel(1).0);
+        let reaper = Reaper::start(mpsc::channel(1).0).expect("a thread");
         Hooks { limit, ..Hooks::new(&config, Helpers::new(reaper)) }
     }
 

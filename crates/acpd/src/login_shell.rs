@@ -247,7 +247,7 @@ mod tests {
     use crate::host::Reaper;
 
     fn helpers() -> Helpers {
-        Helpers::new(Reaper::new(tokio::sync::mpsc::channel(1).0))
+        Helpers::new(Reaper::start(tokio::sync::mpsc::channel(1).0).unwrap())
     }
 
     #[test]

@@ -1,11 +1,10 @@
-//! The daemon's children, the ends of what dead shims have left, and looks at the process trees of
-//! live ones ([`acpd_sys::tree::Tree`]).
-//!
-//! A look reads the process table, so each one has a thread for blocking calls.
+//! The thread that ends what dead shims have left, and looks at the process trees of live ones
+//! ([`acpd_sys::tree::Tree`]).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,10 +14,12 @@ use acpd_core::ids::HostId;
 use acpd_core::{ClientOrigin, HostEvent, LeftProcess};
 use acpd_shim::frame::Release;
 use acpd_shim::orphans::Orphans;
+use acpd_shim::shim_dir::ShimDir;
 use acpd_sys::ladder::{Ladder, Step};
 use acpd_sys::process::{ProcessId, discard, name_of, reap, reap_orphans, start};
 use acpd_sys::tree::{Tree, Usage, Whose, nearest_above, runs_under_agent};
-use tokio::task::spawn_blocking;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::oneshot;
 
 use super::HostEvents;
 use crate::locked;
@@ -29,10 +30,37 @@ const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_mil
 const LOOKS: usize = 50;
 /// Longest time between two looks at a tree that does not end.
 const LOOK_AT_LAST: Duration = Duration::from_secs(1);
-/// Shortest time between two looks for orphans that nothing asks for.
+/// Shortest time between two looks for orphans that no job asks for.
 const ORPHANS: Duration = Duration::from_secs(5);
 /// Time from SIGTERM to SIGKILL for leftovers of an earlier daemon, and between two SIGKILLs.
 const SWEEP_GRACE: Duration = Duration::from_secs(1);
+
+enum Job {
+    Sweep { host: HostId, leftovers: Leftovers },
+    FindLeft { host: HostId },
+    ReapOrphans,
+    Usage { hosts: Vec<u32>, reply: oneshot::Sender<Vec<Usage>> },
+}
+
+impl Job {
+    fn is_question(&self) -> bool {
+        matches!(self, Job::FindLeft { .. } | Job::Usage { .. })
+    }
+}
+
+/// Processes of an agent that an earlier daemon, or a dead shim, left behind.
+#[derive(Debug)]
+pub enum Leftovers {
+    /// An agent without a shim directory: it never started, or was a child of a daemon of 0.2 or
+    /// earlier.
+    Marked {
+        /// `ACPD_HOST` of its processes.
+        marker: String,
+        /// Pid 0 if unknown.
+        leader: ProcessId,
+    },
+    Hosted(ShimDir),
+}
 
 #[derive(Debug, Clone)]
 pub(super) struct KnownAgent {
@@ -41,15 +69,19 @@ pub(super) struct KnownAgent {
     pub(super) release: Option<Release>,
 }
 
-/// Architecture invariant: the lock is free while a child is started. A start lasts until the exec
-/// is done, which a disk may delay for ever, and the relay and each new connection take the lock.
 #[derive(Debug, Clone)]
 pub struct Reaper {
-    events: HostEvents,
-    family: Arc<Mutex<Family>>,
+    jobs: Sender<Job>,
+    children: Children,
 }
 
-/// The daemon's children that have an owner, and the processes of agents.
+/// The daemon's children that have an owner.
+///
+/// Architecture invariant: the lock is free while a child is started. A start lasts until the exec
+/// is done, which a disk may delay for ever, and the relay and each new connection take the lock.
+#[derive(Debug, Clone, Default)]
+struct Children(Arc<Mutex<Family>>);
+
 #[derive(Debug, Default)]
 struct Family {
     /// Number of children that are being started. Each may exist already without being listed here,
@@ -57,16 +89,12 @@ struct Family {
     starting: usize,
     /// Orphans are to be reaped when no child is being started.
     owes_orphans: bool,
-    /// Time of the last look for orphans.
-    looked: Option<Instant>,
     /// Children that an owner waits for. Any other child that ends is an orphan.
     children: BTreeSet<u32>,
     /// Those of `children` that are commands of the user.
     users: BTreeSet<u32>,
     /// Shims that the daemon talks with, also those of earlier daemons.
     shims: BTreeMap<HostId, KnownShim>,
-    /// Processes without a shim that are being ended.
-    swept: BTreeMap<HostId, Arc<Mutex<Orphans>>>,
 }
 
 #[derive(Debug)]
@@ -95,6 +123,43 @@ impl Family {
     }
 }
 
+impl Children {
+    fn lock(&self) -> MutexGuard<'_, Family> {
+        locked(&self.0)
+    }
+
+    /// Starts a child that its caller waits for. Returns it, and whether orphans have to be reaped
+    /// now.
+    fn start(&self, command: &mut Command, whose: Option<Whose>) -> (io::Result<Child>, bool) {
+        self.lock().starting += 1;
+        let child = start(command);
+        let mut family = self.lock();
+        if let Ok(child) = &child {
+            family.children.insert(child.id());
+            if whose == Some(Whose::Users) {
+                family.users.insert(child.id());
+            }
+        }
+        family.starting -= 1;
+        let owed = family.starting == 0 && std::mem::take(&mut family.owes_orphans);
+        (child, owed)
+    }
+
+    fn reap_others(&self) {
+        let mut family = self.lock();
+        if family.starting > 0 {
+            family.owes_orphans = true;
+        } else {
+            reap_orphans(&family.children);
+        }
+    }
+}
+
+struct Swept {
+    left: Orphans,
+    ladder: Ladder,
+}
+
 /// Terminals start their children here.
 impl acpd_services::terminal::Children for Reaper {
     fn start(&self, command: &mut Command) -> io::Result<Child> {
@@ -106,45 +171,40 @@ impl acpd_services::terminal::Children for Reaper {
     }
 
     fn reap(&self, pid: u32) {
-        let mut family = self.family();
+        let mut family = self.children.lock();
         // Fails only if other code has reaped the zombie.
         reap(pid).ok();
         family.remove(pid);
     }
 }
 
-impl Reaper {
-    pub fn new(events: HostEvents) -> Reaper {
-        Reaper { events, family: Arc::default() }
-    }
+type Trees = BTreeMap<HostId, Swept>;
 
-    fn family(&self) -> MutexGuard<'_, Family> {
-        locked(&self.family)
+impl Reaper {
+    /// The thread ends with the last handle.
+    pub fn start(events: HostEvents) -> io::Result<Reaper> {
+        let (jobs, queue) = channel();
+        let children = Children::default();
+        let kept = children.clone();
+        thread::Builder::new()
+            .name("reaper".to_owned())
+            .stack_size(256 << 10)
+            .spawn(move || run(&queue, &kept, &events))?;
+        Ok(Reaper { jobs, children })
     }
 
     /// Starts a child that the caller has to reap or discard.
     pub(crate) fn start_child(&self, command: &mut Command) -> io::Result<Child> {
-        self.start_one(command, false)
+        self.start_one(command, None)
     }
 
     /// Like [`Reaper::start_child`], for a command of the user: its processes belong to no agent.
     pub(crate) fn start_users(&self, command: &mut Command) -> io::Result<Child> {
-        self.start_one(command, true)
+        self.start_one(command, Some(Whose::Users))
     }
 
-    fn start_one(&self, command: &mut Command, is_users: bool) -> io::Result<Child> {
-        self.family().starting += 1;
-        let child = start(command);
-        let mut family = self.family();
-        if let Ok(child) = &child {
-            family.children.insert(child.id());
-            if is_users {
-                family.users.insert(child.id());
-            }
-        }
-        family.starting -= 1;
-        let owes_orphans = family.starting == 0 && std::mem::take(&mut family.owes_orphans);
-        drop(family);
+    fn start_one(&self, command: &mut Command, whose: Option<Whose>) -> io::Result<Child> {
+        let (child, owes_orphans) = self.children.start(command, whose);
         if owes_orphans {
             self.reap_orphans();
         }
@@ -155,8 +215,8 @@ impl Reaper {
     async fn runs_under_agent(&self, pid: u32) -> io::Result<bool> {
         for _ in 0..LOOKS {
             // Before the look: nothing is below a child that is started after it.
-            let is_starting = self.family().starting > 0;
-            let is_under = runs_under_agent(pid, |id| self.family().whose(id))?;
+            let is_starting = self.children.lock().starting > 0;
+            let is_under = runs_under_agent(pid, |id| self.children.lock().whose(id))?;
             if !(is_under && is_starting) {
                 return Ok(is_under);
             }
@@ -171,26 +231,22 @@ impl Reaper {
         if !self.runs_under_agent(pid).await? {
             return Ok(ClientOrigin::User);
         }
-        Ok(ClientOrigin::Agent(nearest_above(pid, |id| self.family().host_of(id))))
+        Ok(ClientOrigin::Agent(nearest_above(pid, |id| self.children.lock().host_of(id))))
     }
 
     pub(super) fn know_shim(&self, host: HostId, id: ProcessId) {
-        let mut family = self.family();
+        let mut family = self.children.lock();
         family.shims.entry(host).or_insert(KnownShim { id, agent: None }).id = id;
     }
 
     pub(super) fn know_agent(&self, host: HostId, agent: KnownAgent) {
-        if let Some(shim) = self.family().shims.get_mut(&host) {
+        if let Some(shim) = self.children.lock().shims.get_mut(&host) {
             shim.agent = Some(agent);
         }
     }
 
-    pub(super) fn forget_shim(&self, host: HostId) {
-        self.family().shims.remove(&host);
-    }
-
     pub fn shims_of(&self, agents: impl Fn(u32) -> bool) -> Vec<ShimInfo> {
-        let family = self.family();
+        let family = self.children.lock();
         let info = |shim: &KnownShim| {
             let agent = shim.agent.as_ref().filter(|agent| agents(agent.leader.pid))?;
             let version = agent.release.map(|release| release.to_string().into());
@@ -203,96 +259,142 @@ impl Reaper {
     pub(crate) fn discard(&self, child: Child) {
         let pid = child.id();
         discard(child);
-        self.family().remove(pid);
+        self.children.lock().remove(pid);
     }
 
-    /// Reaps the children without an owner, later if one is being started. Blocks the thread.
-    pub(crate) fn reap_orphans(&self) {
-        let mut family = self.family();
-        if family.starting > 0 {
-            family.owes_orphans = true;
-        } else {
-            family.looked = Some(Instant::now());
-            reap_orphans(&family.children);
-        }
+    fn send(&self, job: Job) {
+        self.jobs.send(job).ok();
     }
 
-    fn reap_sometimes(&self) {
-        let is_due = self.family().looked.is_none_or(|at| at.elapsed() >= ORPHANS);
-        if is_due {
-            self.reap_orphans();
-        }
-    }
-
-    /// Ends the processes of a host without a shim, which `find` returns, then reports
-    /// [`HostEvent::Gone`]. Call it on the runtime, also the next two.
-    pub(super) fn sweep(&self, host: HostId, find: impl FnOnce() -> Orphans + Send + 'static) {
+    /// Ends what is left of a host, then reports [`HostEvent::Gone`].
+    pub(super) fn sweep(&self, host: HostId, leftovers: Leftovers) {
         self.forget_shim(host);
-        let reaper = self.clone();
-        spawn_blocking(move || {
-            let swept = Arc::new(Mutex::new(find()));
-            reaper.family().swept.insert(host, Arc::clone(&swept));
-            let (begin, mut ladder) =
-                (Instant::now(), Ladder::term_first(SWEEP_GRACE, SWEEP_GRACE));
-            let mut pause = LOOK.0;
-            while !locked(&swept).is_gone() {
-                if let Some(signal) = ladder.step(Instant::now()).and_then(Step::signal) {
-                    locked(&swept).signal(signal);
-                }
-                thread::sleep(pause);
-                pause = (pause * 2).min((begin.elapsed() / 20).clamp(LOOK.1, LOOK_AT_LAST));
-                reaper.reap_sometimes();
-            }
-            reaper.family().swept.remove(&host);
-            reaper.reap_orphans();
-            reaper.events.blocking_send((host, HostEvent::Gone)).ok();
-        });
+        self.send(Job::Sweep { host, leftovers });
     }
 
     /// Reports the processes that are left of a host as [`HostEvent::Left`].
     pub(crate) fn find_left(&self, host: HostId) {
-        let reaper = self.clone();
-        spawn_blocking(move || {
-            reaper.reap_sometimes();
-            let left = reaper
-                .alive(host)
-                .into_iter()
-                .map(|id| LeftProcess { pid: id.pid, name: name_of(id.pid).unwrap_or_default() });
-            reaper.events.blocking_send((host, HostEvent::Left(left.collect()))).ok();
-        });
+        self.send(Job::FindLeft { host });
+    }
+
+    pub(super) fn forget_shim(&self, host: HostId) {
+        self.children.lock().shims.remove(&host);
+    }
+
+    pub(crate) fn reap_orphans(&self) {
+        self.send(Job::ReapOrphans);
     }
 
     /// Returns the usage of the trees with these leaders; zero for unknown ones.
     pub async fn usage(&self, leaders: Vec<u32>) -> Vec<Usage> {
-        let reaper = self.clone();
-        let look = move || {
-            reaper.reap_sometimes();
-            leaders.iter().map(|pid| reaper.usage_of(*pid)).collect()
-        };
-        spawn_blocking(look).await.unwrap_or_default()
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Usage { hosts: leaders, reply });
+        answer.await.unwrap_or_default()
     }
+}
 
-    fn alive(&self, host: HostId) -> Vec<ProcessId> {
-        let family = self.family();
-        let swept = family.swept.get(&host).cloned();
-        let agent = family.shims.get(&host).and_then(|shim| shim.agent.clone());
-        drop(family);
-        match (swept, agent) {
-            (Some(swept), _) => locked(&swept).alive(),
-            (None, Some(agent)) => Tree::new(&agent.marker, agent.leader).alive(),
-            (None, None) => Vec::new(),
+fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
+    let mut trees = Trees::new();
+    // Waiting reports: this thread answers questions while the relay takes nothing.
+    let mut unreported: VecDeque<(HostId, HostEvent)> = VecDeque::new();
+    let mut look = LOOK.0;
+    let mut done = Instant::now();
+    let mut reaped = Instant::now();
+    loop {
+        let job = match (trees.is_empty(), unreported.is_empty()) {
+            (false, _) => queue.recv_timeout(look),
+            (true, false) => queue.recv_timeout(LOOK.1),
+            (true, true) => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match job {
+            Ok(job) => {
+                if !job.is_question() {
+                    (look, done) = (LOOK.0, Instant::now());
+                }
+                work(job, &mut trees, children, &mut unreported);
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                look = (look * 2).min((done.elapsed() / 20).clamp(LOOK.1, LOOK_AT_LAST));
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        if reaped.elapsed() >= ORPHANS {
+            reaped = Instant::now();
+            children.reap_others();
+        }
+        for host in take_gone(&mut trees) {
+            children.reap_others();
+            unreported.push_back((host, HostEvent::Gone));
+        }
+        while let Some(next) = unreported.pop_front() {
+            if let Err(TrySendError::Full(next)) = events.try_send(next) {
+                unreported.push_front(next);
+                break;
+            }
         }
     }
+}
 
-    fn usage_of(&self, pid: u32) -> Usage {
-        let known = self.family().shims.values().find_map(|shim| {
-            let agent = shim.agent.clone().filter(|agent| agent.leader.pid == pid)?;
-            Some((agent, shim.id))
-        });
-        known.map_or_else(Usage::default, |(agent, shim)| {
-            Tree::new(&agent.marker, agent.leader).usage_below(shim)
-        })
+fn work(
+    job: Job,
+    trees: &mut Trees,
+    children: &Children,
+    unreported: &mut VecDeque<(HostId, HostEvent)>,
+) {
+    match job {
+        Job::Sweep { host, leftovers } => {
+            let left = match leftovers {
+                Leftovers::Marked { marker, leader } => Orphans::marked(&marker, leader),
+                Leftovers::Hosted(shim_dir) => Orphans::of(&shim_dir),
+            };
+            let ladder = Ladder::term_first(SWEEP_GRACE, SWEEP_GRACE);
+            trees.insert(host, Swept { left, ladder });
+        }
+        Job::FindLeft { host } => {
+            let left = alive(trees, children, host)
+                .into_iter()
+                .map(|id| LeftProcess { pid: id.pid, name: name_of(id.pid).unwrap_or_default() });
+            unreported.push_back((host, HostEvent::Left(left.collect())));
+        }
+        Job::ReapOrphans => children.reap_others(),
+        Job::Usage { hosts, reply } => {
+            reply.send(hosts.iter().map(|pid| usage(children, *pid)).collect()).ok();
+        }
     }
+}
+
+fn alive(trees: &mut Trees, children: &Children, host: HostId) -> Vec<ProcessId> {
+    if let Some(swept) = trees.get_mut(&host) {
+        return swept.left.alive();
+    }
+    let agent = children.lock().shims.get(&host).and_then(|shim| shim.agent.clone());
+    agent.map_or_else(Vec::new, |agent| Tree::new(&agent.marker, agent.leader).alive())
+}
+
+fn usage(children: &Children, pid: u32) -> Usage {
+    let known = children.lock().shims.values().find_map(|shim| {
+        let agent = shim.agent.clone().filter(|agent| agent.leader.pid == pid)?;
+        Some((agent, shim.id))
+    });
+    known.map_or_else(Usage::default, |(agent, shim)| {
+        Tree::new(&agent.marker, agent.leader).usage_below(shim)
+    })
+}
+
+/// Removes trees of which nothing is left, and sends the others the signal that is due.
+fn take_gone(trees: &mut Trees) -> Vec<HostId> {
+    let mut gone = Vec::new();
+    trees.retain(|host, swept| {
+        if swept.left.is_gone() {
+            gone.push(*host);
+            return false;
+        }
+        if let Some(signal) = swept.ladder.step(Instant::now()).and_then(Step::signal) {
+            swept.left.signal(signal);
+        }
+        true
+    });
+    gone
 }
 
 #[cfg(all(test, unix))]
@@ -307,10 +409,10 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn who_is_left_of_a_host_is_told_by_pid_and_name() {
+    #[test]
+    fn who_is_left_of_a_host_is_told_by_pid_and_name() {
         let (tell, mut events) = mpsc::channel(4);
-        let reaper = Reaper::new(tell);
+        let reaper = Reaper::start(tell).unwrap();
         let (host, nobody) = (HostId(1), HostId(2));
         let mut command = Command::new("sleep");
         command.arg("600").env("ACPD_HOST", "left-1").stdin(Stdio::null());
@@ -320,14 +422,16 @@ mod tests {
         reaper.know_shim(host, leader);
         let marker = "left-1".to_owned();
         reaper.know_agent(host, KnownAgent { marker, leader, release: None });
-        let sleep = LeftProcess { pid: child.id(), name: "sleep".to_owned() };
-        for (host, left) in [(host, vec![sleep]), (nobody, vec![])] {
+        let mut left = |host| {
             reaper.find_left(host);
-            match events.recv().await {
-                Some((of, HostEvent::Left(found))) if of == host => assert_eq!(found, left),
+            match events.blocking_recv() {
+                Some((of, HostEvent::Left(left))) if of == host => left,
                 other => panic!("{other:?}"),
             }
-        }
+        };
+        let sleep = LeftProcess { pid: child.id(), name: "sleep".to_owned() };
+        assert_eq!(left(host), [sleep]);
+        assert_eq!(left(nobody), []);
         reaper.discard(child);
     }
 
@@ -342,7 +446,7 @@ mod tests {
         detach_child_into(&mut command, OwnedFd::from(full).into());
         let starter = reaper.clone();
         let start = thread::spawn(move || starter.start_users(&mut command).unwrap());
-        while reaper.family().starting == 0 {
+        while reaper.children.lock().starting == 0 {
             thread::yield_now();
         }
         (gate, start)
@@ -351,7 +455,7 @@ mod tests {
     #[tokio::test]
     async fn a_child_whose_exec_is_held_up_holds_up_nobody() {
         let (tell, _events) = mpsc::channel(4);
-        let reaper = Reaper::new(tell);
+        let reaper = Reaper::start(tell).unwrap();
         let (mut gate, start) = held_up(&reaper);
         let asker = reaper.clone();
         let own = std::process::id();
@@ -366,7 +470,7 @@ mod tests {
             other.arg("600").stdin(Stdio::null());
             detach_child(&mut other);
             asker.discard(asker.start_users(&mut other).unwrap());
-            // Looks are answered, too.
+            // The thread answers, too.
             asker.usage(vec![own]).await;
         };
         let done = tokio::time::timeout(Duration::from_secs(20), tokio::spawn(all)).await;

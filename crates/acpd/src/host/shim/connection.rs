@@ -191,7 +191,7 @@ mod tests {
         let (events, heard): (HostEvents, _) = mpsc::channel(8);
         let place = Place {
             state: state.path().to_owned(),
-            reaper: Reaper::new(events.clone()),
+            reaper: Reaper::start(events.clone()).unwrap(),
             events,
             log: BoundedLog::open(&state.path().join("log"), 1 << 20),
             line_limit: 64 << 20,

@@ -24,7 +24,7 @@ use super::place::{Command, Leases, Place, Start};
 use super::stdin::Stdin;
 use crate::clock::until;
 use crate::crash;
-use crate::host::reaper::KnownAgent;
+use crate::host::reaper::{KnownAgent, Leftovers};
 
 /// First and longest pause between attempts to reach a shim.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
@@ -116,7 +116,7 @@ impl Supervisor {
         crash::point("before-spawn");
         let shim_dir = self.shim_dir.clone();
         let Start { exe, launch, deadline, hint } = start;
-        let (state, reaper) = (self.place.state.clone(), self.place.reaper.clone());
+        let state = self.place.state.clone();
         // Off the runtime, because it takes some milliseconds.
         let started = tokio::task::spawn_blocking(move || {
             let refused =
@@ -128,7 +128,6 @@ impl Supervisor {
             launch::start(&exe, &launch, shim_dir.path(), deadline).map_err(|error| {
                 // The next attempt must not meet the processes of this one.
                 while !end_now(&shim_dir) {}
-                reaper.reap_orphans();
                 refused(with_sources(&error), error.is_permanent(), Some(way_out(&error, hint)))
             })
         });
@@ -150,7 +149,10 @@ impl Supervisor {
                 self.report(HostEvent::Started { pid, start }).await;
                 self.supervise().await;
             }
-            Err(error) => self.report(HostEvent::Refused(error)).await,
+            Err(error) => {
+                self.place.reaper.reap_orphans();
+                self.report(HostEvent::Refused(error)).await;
+            }
         }
     }
 
@@ -168,8 +170,8 @@ impl Supervisor {
         self.reported = Reported::Ended;
         let reason = "its process is gone".to_owned();
         self.report(HostEvent::Lost { reason }).await;
-        let (marker, leader) = (self.shim_dir.marker().to_owned(), self.leader);
-        self.place.reaper.sweep(self.host, move || Orphans::marked(&marker, leader));
+        let marker = self.shim_dir.marker().to_owned();
+        self.place.reaper.sweep(self.host, Leftovers::Marked { marker, leader: self.leader });
     }
 
     async fn supervise(mut self) {
@@ -392,8 +394,7 @@ impl Supervisor {
         if self.reported == Reported::Ended {
             self.reported = Reported::Gone;
             // The reaper reports when nothing is left.
-            let shim_dir = self.shim_dir.clone();
-            self.place.reaper.sweep(self.host, move || Orphans::of(&shim_dir));
+            self.place.reaper.sweep(self.host, Leftovers::Hosted(self.shim_dir.clone()));
         }
         while !self.forget {
             if self.dismiss {
@@ -547,7 +548,7 @@ impl Supervisor {
         }
         self.remove_dir().await;
         crash::point("after-forget");
-        tokio::task::spawn_blocking(move || self.place.reaper.reap_orphans());
+        self.place.reaper.reap_orphans();
     }
 
     async fn remove_dir(&self) {
