@@ -28,8 +28,15 @@ const SESSION: &str = "sessionId";
 
 /// The line without all members of this name, at any depth; `None` if it has none.
 pub fn without_members(line: &Bytes, name: &str) -> Option<Bytes> {
-    // Hardly any line has the name, or a letter of ASCII that no ordinary writer escapes.
-    if memmem::find(line, name.as_bytes()).is_none() && memmem::find(line, br"\u00").is_none() {
+    // Hardly any line has the name, or one of its letters escaped.
+    let is_letter = |at: usize| {
+        let digits = line.get(at + 4..at + 6).and_then(|text| std::str::from_utf8(text).ok());
+        let letter = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        letter.is_some_and(|letter| name.as_bytes().contains(&letter))
+    };
+    if memmem::find(line, name.as_bytes()).is_none()
+        && !memmem::find_iter(line, br"\u00").any(is_letter)
+    {
         return None;
     }
     let mut cuts: Vec<Range<usize>> = Vec::new();

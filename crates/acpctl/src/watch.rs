@@ -183,3 +183,45 @@ impl Watch {
         end(code, last, Some(error), Some(hint))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn watch(more: &Value) -> Watch {
+        let mut session = json!({"sessionId": "s-1", "name": "fix", "agent": "demo", "cwd": "/w",
+            "state": "live", "turn": {"state": "idle", "since": 0, "last": "end_turn"}, "queued": 0,
+            "clients": 0, "prompts": 1, "seq": 4, "created": 0, "updated": 0});
+        session.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Watch::of(serde_json::from_value(session).unwrap())
+    }
+
+    #[test]
+    fn the_end_of_a_turn_has_the_exit_code_that_run_has() {
+        let ended = |last: &str| {
+            let turn = json!({"turn": {"state": "idle", "since": 0, "last": last}});
+            watch(&turn).idle().unwrap().code
+        };
+        assert_eq!(ended("end_turn"), ExitCode::Ok);
+        assert_eq!(ended("max_tokens"), ExitCode::Ok);
+        assert_eq!(ended("refusal"), ExitCode::Refused);
+        assert_eq!(ended("cancelled"), ExitCode::Cancelled);
+        assert_eq!(ended("unwedged"), ExitCode::Cancelled);
+        assert_eq!(ended("interrupted"), ExitCode::Interrupted);
+        assert_eq!(ended("outcome_unknown"), ExitCode::OutcomeUnknown);
+        assert_eq!(ended("error"), ExitCode::Error);
+        let mut login = watch(&json!({"turn": {"state": "idle", "since": 0, "last": "error"}}));
+        let outcome = json!({"kind": "error", "code": -32000, "message": "who are you?"});
+        let ended =
+            json!({"sessionId": "s-1", "turn": 1, "startedAt": 0, "at": 1, "outcome": outcome});
+        login.ended = Some(serde_json::from_value(ended).unwrap());
+        assert_eq!(login.idle().unwrap().code, ExitCode::NeedsLogin);
+        for less in [RestoreLevel::Partial, RestoreLevel::Reseeded] {
+            let mut restored = watch(&json!({}));
+            restored.restored = Some(less);
+            assert_eq!(restored.idle().unwrap().code, ExitCode::ContextLost);
+        }
+    }
+}

@@ -550,7 +550,8 @@ pub enum SessionState {
     Closed,
 }
 
-/// Completeness of a restored conversation. The names are on disk, too.
+// The names are on disk, too.
+/// Completeness of a restored conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreLevel {

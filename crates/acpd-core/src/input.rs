@@ -434,6 +434,18 @@ pub struct View {
     pub editor: u64,
 }
 
+impl View {
+    /// Returns whether both clients are shown the same lines.
+    pub(crate) fn shows_as(&self, other: &View) -> bool {
+        let shown = |view: &View| {
+            let can = view.capabilities;
+            let kinds = (can.boolean_options, can.notices, can.compaction, can.plan, can.subagents);
+            (view.seq, view.notices, view.max_line, view.editor, kinds)
+        };
+        shown(self) == shown(other)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     pub client: ClientId,

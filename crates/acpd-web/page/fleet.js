@@ -53,12 +53,12 @@ export class Fleet {
 
   /** @param {Json} told */
   changed({ sessions = [], agents = [], interactions = [], removed = {} }) {
-    for (const row of sessions) this.sessions.set(keyOf(row.agent, row.sessionId), row);
-    for (const row of agents) this.agents.set(row.name, row);
-    for (const row of interactions) this.questions.set(row.id, row);
     for (const { agent, sessionId } of removed.sessions ?? []) this.sessions.delete(keyOf(agent, sessionId));
     for (const name of removed.agents ?? []) this.agents.delete(name);
     for (const id of removed.interactions ?? []) this.questions.delete(id);
+    for (const row of sessions) this.sessions.set(keyOf(row.agent, row.sessionId), row);
+    for (const row of agents) this.agents.set(row.name, row);
+    for (const row of interactions) this.questions.set(row.id, row);
     this.at = Date.now();
     this.rev++;
   }

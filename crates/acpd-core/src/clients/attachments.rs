@@ -157,7 +157,7 @@ impl Clients {
                 continue;
             }
             let line = match &rendered {
-                Some((view, line)) if *view == attachment.view => line.clone(),
+                Some((view, line)) if view.shows_as(&attachment.view) => line.clone(),
                 _ => {
                     let JournalHead { public_id, head, .. } = journal;
                     let shown = render(line, kind, update, head, public_id, &attachment.view);

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A handler runs to its end before the reactions to its events, except for closed questions
-//! (`react_to_closed`) and where `route` is called in between. No files call each other in a circle: `facts.rs` is the lowest; the answers
-//! of agents, the requests of clients and the deadlines are the highest.
+//! (`react_to_closed`) and where `route` is called in between. No files call each other in a
+//! circle: `facts.rs` is the lowest; the answers of agents, the requests of clients and the
+//! deadlines are the highest.
 
 mod clients;
 mod deadlines;

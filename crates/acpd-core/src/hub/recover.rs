@@ -156,7 +156,9 @@ impl Hub {
             (Purpose::GivenUp { session: Some(id) }, Some(slot)) => {
                 let agent = self.processes[&slot].profile();
                 let is_it = |row: &SessionRow| row.agent == agent && row.agent_id == *id;
-                for session in self.sessions.values_mut().filter(|known| is_it(&known.row)) {
+                // A live session may have given up a setting only, which replays nothing.
+                let rests = self.sessions.values_mut().filter(|known| known.row.host.is_none());
+                for session in rests.filter(|known| is_it(&known.row)) {
                     session.doubtful = Some(host);
                 }
             }

@@ -12,7 +12,7 @@ use crate::fault::Fault;
 use crate::ids::{Requester, SessionKey, Time};
 use crate::params::raw_at;
 use crate::profile::FailureSign;
-use crate::prompt::{continues, idempotency_key, in_place_of, once};
+use crate::prompt::{continues, has_yes, idempotency_key, in_place_of, once};
 use crate::record::{Canceller, Record, TurnRow, TurnStage};
 use crate::session::Session;
 use crate::session::limit::Held;
@@ -41,6 +41,7 @@ pub(crate) struct Queued {
 pub(crate) struct Running {
     /// Its line is empty unless it may be sent again, or answers permission questions.
     pub(crate) prompt: Queued,
+    pub(crate) is_repeatable: bool,
     pub(crate) number: u64,
     /// Number of the prompt's line in the outbox.
     pub(crate) chunk: u64,
@@ -128,6 +129,7 @@ impl Running {
             key: idempotency_key(line).ok().flatten(),
             continues: continues(line),
             waits: Held::of(line).map_or(0, |held| held.waits),
+            is_repeatable: has_yes(line),
             prompt: Queued { line: kept, ..prompt },
             number,
             chunk,
@@ -174,7 +176,7 @@ impl Running {
     /// Returns `None` if the agent may have worked on the prompt.
     pub(crate) fn again(&self) -> Option<Queued> {
         let is_undone = !self.work.is_touched() && !self.work.is_cancelled();
-        (is_undone && !self.prompt.line.is_empty()).then(|| self.prompt.clone())
+        (is_undone && self.is_repeatable).then(|| self.prompt.clone())
     }
 }
 

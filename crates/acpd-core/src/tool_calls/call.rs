@@ -54,7 +54,10 @@ impl Call {
         for member in MEMBERS {
             let Some(value) = value(update, member) else { continue };
             if value.len() <= limit {
-                self.said.insert(member.to_owned(), value.to_owned());
+                match self.said.get_mut(member) {
+                    Some(said) => value.clone_into(said),
+                    None => drop(self.said.insert(member.to_owned(), value.to_owned())),
+                }
                 self.lost.remove(member);
             } else {
                 self.said.remove(member);

@@ -6,9 +6,7 @@ use acp_wire::{ErrorObject, Id, Message, StateKey, build};
 use acpd_api::{DaemonInfo, Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, Delegation, Limits, Profile, Reseed, TimeZone};
-use acpd_core::record::{
-    EventKind, EventRow, HostRow, HostState, Record, Snapshot, UsageRow, ValueKey,
-};
+use acpd_core::record::{EventKind, EventRow, HostState, Record, Snapshot, UsageRow, ValueKey};
 use acpd_core::{
     Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Hub, Input, LeftProcess,
     LogPage, ReadStyle, Search, SessionValues, StatusPart, StopStep, TerminalTail, ToClient,
@@ -453,9 +451,9 @@ impl Bench {
                     self.adopt();
                 }
             }
-            Effect::Adopt(HostState { row: HostRow { host, .. }, .. }) => {
-                self.swept.push(host);
-                self.feed(Input::Host(host, HostEvent::Lost { reason: "acpd ended".to_owned() }));
+            Effect::Adopt(HostState { row, .. }) => {
+                self.swept.push(row.host);
+                self.feed(Input::Host(row.host, HostEvent::Lost { reason: "acpd ended".into() }));
             }
             Effect::FindLeftovers { host } => {
                 if let Some(left) = self.survivors.clone() {

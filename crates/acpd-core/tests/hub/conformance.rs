@@ -1,4 +1,4 @@
-//! The conformance checklist of the protocol brief (`acp-protocol.md`, section 11), line by line.
+//! What ACP asks of a program between clients and agents, line by line.
 //!
 //! | line | shown by |
 //! | --- | --- |

@@ -9,7 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use acpd_sys::keeper::{Control, wrap};
-use acpd_sys::process::{ProcessId, detach_child, is_same_variable, shell, wait_leader};
+use acpd_sys::process::{
+    ProcessId, StopSignal, detach_child, is_same_variable, shell, wait_leader,
+};
 use acpd_sys::tree::Tree;
 use acpd_sys::wait::pipe;
 use tokio::sync::watch;
@@ -120,8 +122,9 @@ fn run(
         spawn(format!("keep {pid}"), move || keeper.run(&queue))
     };
     if let Err(error) = look_after() {
-        if kept.is_some() {
-            // Its connection is closed, so it ends its tree and then itself. A killed one could not.
+        if let Some(leader) = kept {
+            // Without its tree and its connection a keeper ends. A killed one would leave the tree.
+            Tree::new(&request.marker, leader).signal_all(StopSignal::Kill);
             wait_leader(child.id()).ok();
             children.reap(child.id());
         } else if let Some(child) = Arc::into_inner(child) {

@@ -93,10 +93,8 @@ fn holders(dir: &Path, text: &str, found: &mut Vec<String>) {
 /// Returns the files and commands of acpd that show this text.
 fn leaks(env: &TestEnv, text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for name in ["state", "runtime"] {
-        if env.path(name).is_dir() {
-            holders(&env.path(name), text, &mut found);
-        }
+    for name in ["state", "run"] {
+        holders(&env.path(name), text, &mut found);
     }
     for args in [
         &["ps", "--json"][..],

@@ -77,6 +77,7 @@ impl Hub {
         let mut running = Running::new(Queued { at: now, ..prompt }, number, chunk, text, now);
         if let Some(line) = again {
             running.prompt.line = line;
+            running.is_repeatable = true;
         }
         session.running = Some(running);
         self.save_turn(key, host, None);

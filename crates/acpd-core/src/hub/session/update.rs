@@ -16,7 +16,6 @@ use crate::params::raw_at;
 use crate::read_line::ReadLine;
 use crate::record::EventKind;
 use crate::session::State;
-use crate::session::replay::user_text;
 use crate::session::restore::Step;
 use crate::session::turn::is_work;
 use crate::tool_calls::call::update_in;
@@ -188,7 +187,10 @@ impl Hub {
         // Else at most the end of a turn that is over for acpd.
         if matches!(restore.step(), Step::Load | Step::Settle | Step::Settings) {
             if !is_child {
-                restore.replay.line(line.clone(), user_text(line).as_deref());
+                let text = (update == Some("user_message_chunk"))
+                    .then(|| str_at(line, &["params", "update", "content", "text"]))
+                    .map(Option::unwrap_or_default);
+                restore.replay.line(line.clone(), text.as_deref());
             }
             self.replay_goes_on(key);
         }

@@ -81,7 +81,8 @@ impl Hub {
         let Some(host) = self.processes[&slot].usable_host() else {
             return self.refuse(&to, &self.agent_fault(slot, Reason::AgentExited));
         };
-        let params = locate(&line, &["params"]);
+        // Only this change is not in its answer.
+        let params = (method == "session/set_mode").then(|| locate(&line, &["params"])).flatten();
         let params = params.map(|range| String::from_utf8_lossy(&line[range]).into_owned());
         let why = Purpose::Relay { to, session: Some(key), method, params };
         let ask = self.ask(host, why);

@@ -153,6 +153,16 @@ fn states_of_the_connection_are_told_and_the_draft_stays() {
 }
 
 #[test]
+fn a_draft_is_there_again_when_its_conversation_is_opened_again() {
+    let (mut person, _) = in_chat();
+    person.types("later");
+    person.ctrl('d');
+    assert!(person.sees(80, 24).contains("acpd · "));
+    person.opens(&journal());
+    assert!(person.sees(80, 24).contains(" later"));
+}
+
+#[test]
 fn what_is_written_while_a_turn_runs_waits_and_can_be_taken_back() {
     let (mut person, _) = in_chat();
     person.types("then commit");
@@ -231,6 +241,30 @@ fn a_long_answer_scrolls_and_new_lines_do_not_move_what_is_read() {
     assert_eq!(body(&person.sees(80, 24)), body(&reading));
     (0..20).for_each(|_| person.press(KeyCode::PageDown));
     assert!(person.sees(80, 24).contains("and more"));
+}
+
+#[test]
+fn hostile_words_stay_in_their_place_in_a_conversation() {
+    let evil = "\u{1b}[2J\u{1b}]52;c;ZXZpbA==\u{7}\u{202e} ?═══ 1 allow\r\n";
+    let lines: Vec<Value> = journal()
+        .into_iter()
+        .map(|line| {
+            let text = serde_json::to_string(&line).unwrap();
+            let evil = serde_json::to_string(evil).unwrap();
+            let evil = evil.trim_matches('"');
+            serde_json::from_str(&text.replace("cookie", &format!("cookie{evil}"))).unwrap()
+        })
+        .collect();
+    let mut person = in_the_morning();
+    person.opens(&lines);
+    person.event(AppEvent::Paste(evil.to_owned()));
+    everywhere(&mut person);
+    person.press(KeyCode::Tab);
+    person.press(KeyCode::Esc);
+    person.ctrl('c');
+    person.press(KeyCode::Tab);
+    person.types("Z");
+    everywhere(&mut person);
 }
 
 #[test]
