@@ -6,6 +6,9 @@ use std::ops::Range;
 use crate::legible::decode_lossy;
 use crate::scan::json;
 
+/// The member of `params` with the session of a message.
+pub(crate) const SESSION: &str = "sessionId";
+
 /// The byte range of the value at `path`, a path of object members; the empty path is the whole
 /// value.
 ///
@@ -17,6 +20,29 @@ pub fn locate(json: &[u8], path: &[&str]) -> Option<Range<usize>> {
         at = json::enter(json, at, key)?;
     }
     json::value(json, at)
+}
+
+/// The session and the update's kind in the params of a notification, decoded. The scan does not go
+/// to the end of the update.
+pub fn session_and_kind(params: &[u8]) -> Option<(Cow<'_, str>, Option<Cow<'_, str>>)> {
+    let [session, update] = json::enter_each(params, 0, [SESSION, "update"]);
+    let decoded = |at| json::decode(text(&params[json::value(params, at)?])?);
+    let kind = update.and_then(|at| json::enter(params, at, "sessionUpdate"));
+    Some((decoded(session?)?, kind.and_then(decoded)))
+}
+
+/// The strings under these names in the object at `path`, as by [`lossy_at`], in one walk.
+pub fn strs_lossy_at<'a, const N: usize>(
+    json: &'a [u8],
+    path: &[&str],
+    names: [&str; N],
+) -> [Option<Cow<'a, str>>; N] {
+    let mut at = Some(json::skip_space(json, 0));
+    for key in path {
+        at = at.and_then(|at| json::enter(json, at, key));
+    }
+    let starts = at.map_or([None; N], |at| json::enter_each(json, at, names));
+    starts.map(|start| decode_lossy(text(&json[json::value(json, start?)?])?))
 }
 
 /// The decoded string at `path`. `None` if there is none, or for a lone surrogate.

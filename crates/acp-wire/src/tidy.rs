@@ -16,6 +16,7 @@ use bytes::Bytes;
 use memchr::{memchr, memmem};
 
 use crate::envelope::{Malformed, Message, parse};
+use crate::locate::SESSION;
 use crate::scan::json;
 use crate::splice::splice;
 
@@ -23,8 +24,6 @@ use crate::splice::splice;
 const FEW: usize = 16;
 /// Most members of open objects: no message has more.
 const MOST: usize = 1 << 20;
-/// The member of `params` with the session of a message.
-const SESSION: &str = "sessionId";
 
 /// The line without all members of this name, at any depth; `None` if it has none.
 pub fn without_members(line: &Bytes, name: &str) -> Option<Bytes> {

@@ -178,7 +178,7 @@ fn help_completions_and_errors_are_those_of_this_system() {
     assert_eq!(service.err, told);
 }
 
-/// Its server is a program of its own.
+/// The server is a program of its own.
 #[test]
 fn a_page_whose_acpctl_is_killed_is_gone() {
     let home = Home::new();

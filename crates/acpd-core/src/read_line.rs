@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use acp_wire::{UpdateClass, classify_update, str_at};
+use acp_wire::{UpdateClass, classify_update, session_and_kind};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -22,9 +22,7 @@ impl<'l> ReadLine<'l> {
         params: Option<&'l RawValue>,
         line: &'l Bytes,
     ) -> Option<ReadLine<'l>> {
-        let params = params?.get().as_bytes();
-        let session = str_at(params, &["sessionId"])?;
-        let kind = str_at(params, &["update", "sessionUpdate"]);
+        let (session, kind) = session_and_kind(params?.get().as_bytes())?;
         Some(ReadLine { method, session, kind, line })
     }
 

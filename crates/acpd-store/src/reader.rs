@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use acpd_core::ids::{Seq, SessionKey, Time};
-use acpd_core::record::{EventRow, ValueKey};
+use acpd_core::record::{EventKind, EventRow, ValueKey};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -74,8 +74,28 @@ impl Reader {
         upto: Seq,
         max_bytes: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
-        let lasting = format!("AND kind < {STATE} AND kind <> {LIVE}");
-        self.page(&lasting, session, (after, upto), max_bytes)
+        self.page(&lasting(), session, (after, upto), max_bytes)
+    }
+
+    /// Calls `visit` with the lines of [`Reader::replay`], without copies of them. Returns the last
+    /// one's number.
+    pub(crate) fn visit(
+        &self,
+        session: SessionKey,
+        bounds: (Seq, Seq),
+        max_bytes: usize,
+        mut visit: impl FnMut(&Line<'_>),
+    ) -> Result<Option<Seq>, StoreError> {
+        let mut last = None;
+        self.each(&lasting(), session, bounds, max_bytes, |row| {
+            let bytes = row.get_ref(4)?.as_blob();
+            let bytes = bytes.map_err(|error| StoreError::Damaged(error.to_string()))?;
+            let (seq, at) = (seq_of(row.get(0)?), Time(number(row, 3)?));
+            visit(&Line { seq, at, kind: kind_of(row.get(2)?)?, bytes });
+            last = Some(seq);
+            Ok(bytes.len())
+        })?;
+        Ok(last)
     }
 
     /// The last event of each state key at position `upto`, in the order of the keys.
@@ -119,14 +139,33 @@ impl Reader {
             .collect()
     }
 
-    /// Stops after the row that reaches `max_bytes`. `and` is one more condition, in SQL.
     fn page(
+        &self,
+        and: &str,
+        session: SessionKey,
+        bounds: (Seq, Seq),
+        max_bytes: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let mut rows = Vec::new();
+        self.each(and, session, bounds, max_bytes, |row| {
+            let row = event(session, row)?;
+            let len = row.line.len();
+            rows.push(row);
+            Ok(len)
+        })?;
+        Ok(rows)
+    }
+
+    /// Stops after the row that reaches `max_bytes`. `and` is one more condition, in SQL; `take`
+    /// returns the bytes of its row.
+    fn each(
         &self,
         and: &str,
         session: SessionKey,
         (after, upto): (Seq, Seq),
         max_bytes: usize,
-    ) -> Result<Vec<EventRow>, StoreError> {
+        mut take: impl FnMut(&Row<'_>) -> Result<usize, StoreError>,
+    ) -> Result<(), StoreError> {
         let bounds = params![
             event_key(session, after.min(MAX_SEQ))?,
             event_key(session, upto.min(MAX_SEQ))?,
@@ -138,17 +177,29 @@ impl Reader {
              AND EXISTS (SELECT 1 FROM sessions WHERE session = ?3) ORDER BY key"
         ))?;
         let mut found = statement.query(bounds)?;
-        let (mut rows, mut size) = (Vec::new(), 0);
+        let mut size = 0;
         while let Some(row) = found.next()? {
-            let row = event(session, row)?;
-            size += row.line.len();
-            rows.push(row);
+            size += take(row)?;
             if size >= max_bytes {
                 break;
             }
         }
-        Ok(rows)
+        Ok(())
     }
+}
+
+/// The condition of [`Reader::replay`].
+fn lasting() -> String {
+    format!("AND kind < {STATE} AND kind <> {LIVE}")
+}
+
+/// A line of a journal where it was read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Line<'r> {
+    pub(crate) seq: Seq,
+    pub(crate) at: Time,
+    pub(crate) kind: EventKind,
+    pub(crate) bytes: &'r [u8],
 }
 
 /// A row of the columns `key, pv, kind, at, line, origin`.

@@ -85,7 +85,7 @@ fn all_ticks(whose: &str, said: &str) {
     assert!(whole.zip(ticks).all(|(tick, said)| said.starts_with(&tick)), "{whose}: {said}");
 }
 
-/// What the journal tells.
+/// The events of the journal.
 #[derive(Default)]
 struct Log {
     positions: Vec<u64>,

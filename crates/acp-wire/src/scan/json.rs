@@ -56,6 +56,30 @@ pub(crate) fn enter(json: &[u8], at: usize, key: &str) -> Option<usize> {
     }
 }
 
+/// Starts of the values of these members, found in one walk.
+pub(crate) fn enter_each<const N: usize>(
+    json: &[u8],
+    at: usize,
+    keys: [&str; N],
+) -> [Option<usize>; N] {
+    let mut found = [None; N];
+    let Some(mut members) = Members::of(json, at) else { return found };
+    while let Some(Some((name, start))) = members.next_name() {
+        let name = &json[name];
+        let of = |(n, key): (usize, &&str)| (found[n].is_none() && is_key(name, key)).then_some(n);
+        if let Some(n) = keys.iter().enumerate().find_map(of) {
+            found[n] = Some(start);
+            if found.iter().all(Option::is_some) {
+                break;
+            }
+        }
+        if members.skip_value(start).is_none() {
+            break;
+        }
+    }
+    found
+}
+
 /// Returns whether the value is an object with this member more than once.
 pub(crate) fn repeats(json: &[u8], key: &str) -> bool {
     let Some(mut members) = Members::of(json, skip_space(json, 0)) else { return false };

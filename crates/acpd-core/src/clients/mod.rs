@@ -57,8 +57,8 @@ pub(crate) struct Clients {
     touched: BTreeSet<SessionKey>,
     /// By their connections, or by placeholders.
     resumable: BTreeMap<ClientId, Resumable>,
-    /// Tokens of clients whose lines this batch commits.
-    counted: BTreeSet<String>,
+    /// Clients whose lines this batch commits.
+    counted: BTreeSet<ClientId>,
     /// Identity of the journal. Positions in other journals do not count.
     generation: String,
 }

@@ -123,8 +123,11 @@ impl Clients {
     }
 
     pub(crate) fn name(&mut self, client: ClientId, token: &str) {
-        let known = self.by_token(token).and_then(|old| self.resumable.remove(&old));
-        let known = known.unwrap_or_default();
+        let old = self.by_token(token);
+        let known = old.and_then(|old| self.resumable.remove(&old)).unwrap_or_default();
+        if old.is_some_and(|old| self.counted.remove(&old)) {
+            self.counted.insert(client);
+        }
         let known = Resumable { token: token.to_owned(), away: None, ..known };
         self.resumable.insert(client, known);
         if let Some(client) = self.connected.get_mut(&client) {
@@ -204,7 +207,6 @@ impl Clients {
     }
 
     pub(crate) fn forget(&mut self, token: &str) -> Option<ClientId> {
-        self.counted.remove(token);
         let client = self.by_token(token)?;
         self.resumable.remove(&client).map(|_| client)
     }
@@ -303,15 +305,15 @@ impl Clients {
     pub(crate) fn count_line(&mut self, client: ClientId) {
         if let Some(known) = self.resumable.get_mut(&client) {
             known.received += 1;
-            self.counted.insert(known.token.clone());
+            self.counted.insert(client);
         }
     }
 
     pub(crate) fn commit_received(&mut self, cx: &mut Cx) {
-        for token in std::mem::take(&mut self.counted) {
-            let Some(client) = self.by_token(&token) else { continue };
-            let Resumable { received, away, .. } = self.resumable[&client];
-            if away.is_none() {
+        for client in std::mem::take(&mut self.counted) {
+            let Some(known) = self.resumable.get(&client) else { continue };
+            let (token, received) = (known.token.clone(), known.received);
+            if known.away.is_none() {
                 let lines = Received { lines: received };
                 let line = build::notification(method::CLIENT_RECEIVED, &lines);
                 cx.send(Effect::Client(client, ToClient::Line(line)));

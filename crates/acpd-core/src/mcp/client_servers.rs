@@ -174,7 +174,7 @@ fn client_gone(label: &str) -> ErrorObject {
 #[derive(Debug)]
 pub(crate) struct OpenedSession<'a> {
     pub(crate) key: SessionKey,
-    /// Its name, and whether it takes servers of clients.
+    /// Name of the agent, and whether it takes servers of clients.
     pub(crate) agent: (&'a str, bool),
     /// A process has the session, or is getting it.
     pub(crate) is_held: bool,

@@ -39,7 +39,7 @@ pub(crate) struct Queued {
 
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// Its line is empty unless it may be sent again, or answers permission questions.
+    /// The line is empty unless it may be sent again, or answers permission questions.
     pub(crate) prompt: Queued,
     pub(crate) is_repeatable: bool,
     pub(crate) number: u64,

@@ -1,4 +1,4 @@
-//! What ACP asks of a program between clients and agents, line by line.
+//! Demands of ACP on a program between clients and agents, line by line.
 //!
 //! | line | shown by |
 //! | --- | --- |

@@ -122,15 +122,18 @@ impl Index {
         let mut after = indexed.map_or(0, |(seq, _)| seq);
         let mut turn = Turn::default();
         loop {
-            let lines = self.journal.replay(session, after, head, PIECE)?;
-            let Some(last) = lines.last() else { return Ok(()) };
-            after = last.seq;
-            for line in &lines {
+            let mut ended = Vec::new();
+            let last = self.journal.visit(session, (after, head), PIECE, |line| {
                 if turn.line(line) {
                     let documents = std::mem::take(&mut turn).documents;
-                    self.add(session, documents, (line.seq, line.at))?;
+                    ended.push((documents, (line.seq, line.at)));
                 }
+            })?;
+            for (documents, end) in ended {
+                self.add(session, documents, end)?;
             }
+            let Some(last) = last else { return Ok(()) };
+            after = last;
         }
     }
 

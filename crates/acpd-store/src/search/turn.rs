@@ -3,10 +3,14 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use acp_wire::{lossy_at, str_at};
+use acp_wire::{lossy_at, str_at, strs_lossy_at};
 use acpd_api::{Speaker, method};
 use acpd_core::ids::{Seq, Time};
-use acpd_core::record::{EventKind, EventRow};
+use acpd_core::record::EventKind;
+
+use crate::reader::Line;
+
+const UPDATE: &[&str] = &["params", "update"];
 
 /// Searchable bytes of a message, from its beginning.
 const MESSAGE: usize = 64 << 10;
@@ -45,12 +49,12 @@ struct Open {
 
 impl Turn {
     /// Takes a line. Returns whether it ends the turn.
-    pub(super) fn line(&mut self, line: &EventRow) -> bool {
+    pub(super) fn line(&mut self, line: &Line<'_>) -> bool {
         match line.kind {
             EventKind::Update | EventKind::Imported => self.update(line),
             EventKind::Notice => {
                 self.open = None;
-                return str_at(&line.line, &["method"]).as_deref() == Some(method::TURN_ENDED);
+                return str_at(line.bytes, &["method"]).as_deref() == Some(method::TURN_ENDED);
             }
             // A subagent's line or acpd's own may come in the middle of a message, which stays whole.
             _ => {}
@@ -58,20 +62,19 @@ impl Turn {
         false
     }
 
-    fn update(&mut self, line: &EventRow) {
-        let of = |name| lossy_at(&line.line, &["params", "update", name]);
-        match of("sessionUpdate").as_deref() {
-            Some("user_message_chunk") => self.chunk(line, Speaker::User, of("messageId")),
-            Some("agent_message_chunk") => self.chunk(line, Speaker::Agent, of("messageId")),
-            Some("agent_thought_chunk") => self.open = None,
-            Some("tool_call" | "tool_call_update") => {
-                self.call(line, of("toolCallId"), of("title"));
-            }
+    fn update(&mut self, line: &Line<'_>) {
+        let names = ["sessionUpdate", "messageId", "toolCallId", "title"];
+        let [update, message, call, title] = strs_lossy_at(line.bytes, UPDATE, names);
+        match (update.as_deref(), call) {
+            (Some("user_message_chunk"), _) => self.chunk(line, Speaker::User, message),
+            (Some("agent_message_chunk"), _) => self.chunk(line, Speaker::Agent, message),
+            (Some("agent_thought_chunk"), _) => self.open = None,
+            (Some("tool_call" | "tool_call_update"), call) => self.call(line, call, title),
             _ => {}
         }
     }
 
-    fn chunk(&mut self, line: &EventRow, by: Speaker, id: Option<Cow<'_, str>>) {
+    fn chunk(&mut self, line: &Line<'_>, by: Speaker, id: Option<Cow<'_, str>>) {
         let place = match &self.open {
             Some(open) if open.by == by && open.id.as_deref() == id.as_deref() => open.place,
             _ => {
@@ -84,16 +87,16 @@ impl Turn {
             return;
         }
         // An image, say, is a part of the message without words.
-        let of = |name| lossy_at(&line.line, &["params", "update", "content", name]);
-        let text = of("text").filter(|_| of("type").is_none_or(|kind| kind == "text"));
+        let content = ["params", "update", "content"];
+        let [kind, text] = strs_lossy_at(line.bytes, &content, ["type", "text"]);
+        let text = text.filter(|_| kind.is_none_or(|kind| kind == "text"));
         // Some agents send the text itself instead of the block.
-        let bare = || lossy_at(&line.line, &["params", "update", "content"]);
-        if let Some(text) = text.or_else(bare) {
+        if let Some(text) = text.or_else(|| lossy_at(line.bytes, &content)) {
             self.say(place, &text);
         }
     }
 
-    fn call(&mut self, line: &EventRow, id: Option<Cow<'_, str>>, title: Option<Cow<'_, str>>) {
+    fn call(&mut self, line: &Line<'_>, id: Option<Cow<'_, str>>, title: Option<Cow<'_, str>>) {
         let place = match id.as_ref().and_then(|id| self.calls.get(&**id)) {
             Some(place) => *place,
             None => {
@@ -122,7 +125,7 @@ impl Turn {
         (MESSAGE - self.documents[place].text.len()).min(TURN - self.bytes)
     }
 
-    fn begin(&mut self, line: &EventRow, by: Speaker) -> usize {
+    fn begin(&mut self, line: &Line<'_>, by: Speaker) -> usize {
         let (seq, at) = (line.seq, line.at);
         self.documents.push(Document { seq, at, by, text: String::new() });
         self.documents.len() - 1
@@ -131,7 +134,6 @@ impl Turn {
 
 #[cfg(test)]
 mod tests {
-    use acpd_core::ids::SessionKey;
     use serde_json::{Value, json};
 
     use super::*;
@@ -146,9 +148,8 @@ mod tests {
         for (seq, (kind, update)) in (1..).zip(lines) {
             let params = format!(r#"{{"sessionId":"s","update":{}}}"#, update.to_string());
             let line = format!(r#"{{"method":"session/update","params":{params}}}"#);
-            let (session, at, origin) = (SessionKey(1), Time(seq), None);
-            let row = EventRow { session, seq, pv: 1, kind: *kind, at, line: line.into(), origin };
-            assert!(!turn.line(&row));
+            let line = Line { seq, at: Time(seq), kind: *kind, bytes: line.as_bytes() };
+            assert!(!turn.line(&line));
         }
         let documents = turn.documents.into_iter();
         documents.map(|found| (found.seq, found.by, found.text)).collect()

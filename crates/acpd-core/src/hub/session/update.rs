@@ -2,8 +2,7 @@
 
 use acp_wire::bound::LONGEST_ID;
 use acp_wire::{
-    Message, StateKey, UpdateClass, classify_update, locate, lossy_at, remove_member, set_member,
-    str_at,
+    Message, StateKey, UpdateClass, locate, lossy_at, remove_member, set_member, str_at,
 };
 use acpd_api::DoingKind;
 use bytes::Bytes;
@@ -27,8 +26,8 @@ impl Hub {
         key: SessionKey,
         read: &ReadLine<'_>,
     ) {
-        let kind = read.kind.as_deref();
-        if read.is_update() && read.class() == UpdateClass::NotAsked {
+        let (kind, class) = (read.kind.as_deref(), read.class());
+        if read.is_update() && class == UpdateClass::NotAsked {
             let kind = kind.unwrap_or_default();
             return self
                 .cx
@@ -56,9 +55,9 @@ impl Hub {
             return;
         }
         if self.session(key).row.children.contains_key(&*read.session) {
-            self.child_told(key, read.kind.as_ref().map(|_| read.class()), line);
+            self.child_told(key, kind.map(|_| class), line);
         } else if read.is_update() {
-            self.on_update(key, kind, line);
+            self.on_update(key, (kind, class), line);
         } else {
             self.append(key, EventKind::Extension, line, None);
         }
@@ -67,13 +66,17 @@ impl Hub {
         }
     }
 
-    fn on_update(&mut self, key: SessionKey, update: Option<&str>, mut line: Bytes) {
-        let class = update.map_or(UpdateClass::Other, classify_update);
+    fn on_update(
+        &mut self,
+        key: SessionKey,
+        (update, class): (Option<&str>, UpdateClass),
+        mut line: Bytes,
+    ) {
         let is_user = update == Some("user_message_chunk");
         let now = self.cx.now;
         let session = self.session_mut(key);
         if matches!(session.state, State::Restoring(_)) {
-            if self.take_replayed(key, update, &line) {
+            if self.take_replayed(key, (update, class), &line) {
                 return;
             }
         } else if let Some(running) = session.running.as_mut() {
@@ -172,9 +175,14 @@ impl Hub {
     }
 
     /// Takes an update of a session that is being restored. Returns `false` if it is journalled now.
-    fn take_replayed(&mut self, key: SessionKey, update: Option<&str>, line: &Bytes) -> bool {
+    fn take_replayed(
+        &mut self,
+        key: SessionKey,
+        (update, class): (Option<&str>, UpdateClass),
+        line: &Bytes,
+    ) -> bool {
         let is_child = update == Some("subagent_update");
-        match update.map_or(UpdateClass::Other, classify_update) {
+        match class {
             UpdateClass::State(_) => return false,
             UpdateClass::Live | UpdateClass::NotAsked => return true,
             _ if is_child && self.has_live_children(key) => return false,
