@@ -82,7 +82,7 @@ impl Steer {
     }
 }
 
-/// Purpose of a request to an agent. Stored as JSON, see [`Purpose::as_record`].
+/// Purpose of a request to an agent. Stored as JSON by `as_record`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
