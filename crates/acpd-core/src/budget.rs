@@ -1,7 +1,7 @@
 //! Daily spending and its limit. Over the limit, turns are held if the user must be asked.
 
 use acpd_api::{Amount, BudgetInfo, Cost, TurnUsage, Untrusted};
-use jiff::Timestamp;
+use jiff::{Timestamp, Zoned};
 
 use crate::cx::Cx;
 use crate::ids::Time;
@@ -82,17 +82,35 @@ impl Budget {
         self.may_continue = true;
     }
 
+    pub(crate) fn on_next_day(&mut self) {
+        self.may_continue = true;
+    }
+
     /// Returns, once, whether waiting sessions can continue.
     pub(crate) fn take_may_continue(&mut self) -> bool {
         std::mem::take(&mut self.may_continue)
     }
 }
 
+/// Returns the start of the day.
 fn day(config: &Config, now: Time) -> Time {
+    start_of(config, now, |today| today.start_of_day())
+}
+
+/// Returns the start of the next day.
+pub(crate) fn next_day(config: &Config, now: Time) -> Time {
+    start_of(config, now, |today| today.tomorrow()?.start_of_day())
+}
+
+fn start_of(
+    config: &Config,
+    now: Time,
+    of: impl FnOnce(Zoned) -> Result<Zoned, jiff::Error>,
+) -> Time {
     let zoned = Timestamp::from_millisecond(now.0 as i64).ok();
     let zoned = zoned.map(|now| now.to_zoned((config.time_zone)()));
-    let began = zoned.and_then(|now| now.start_of_day().ok());
-    began.map_or(now, |began| Time(began.timestamp().as_millisecond() as u64))
+    let start = zoned.and_then(|now| of(now).ok());
+    start.map_or(now, |start| Time(start.timestamp().as_millisecond() as u64))
 }
 
 pub(crate) fn question(info: &BudgetInfo) -> String {

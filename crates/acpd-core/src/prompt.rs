@@ -11,10 +11,17 @@ use crate::params::{own_meta, raw_at};
 /// Maximum length of an idempotency key in characters.
 const LONGEST_KEY: usize = 255;
 
+/// The mark of acpd's own prompts.
+const CONTINUES: [&str; 4] = ["params", "_meta", NAMESPACE, "continues"];
+
 /// Returns whether acpd wrote the prompt.
 pub(crate) fn continues(prompt: &[u8]) -> bool {
-    let path = ["params", "_meta", NAMESPACE, "continues"];
-    locate(prompt, &path).is_some_and(|range| &prompt[range] == b"true")
+    locate(prompt, &CONTINUES).is_some_and(|range| &prompt[range] == b"true")
+}
+
+/// Returns a client's prompt without the mark, which it may not have.
+pub(crate) fn without_continues(prompt: Bytes) -> Bytes {
+    if continues(&prompt) { remove_member(&prompt, &CONTINUES) } else { prompt }
 }
 
 /// Returns the text blocks of a prompt as an agent would replay or echo them.

@@ -22,6 +22,8 @@ pub(crate) enum Timer {
     /// A prompt that waits for the end of a usage limit.
     Limit(SessionKey),
     Sleep(SessionKey),
+    /// The end of a day whose budget is used up.
+    Budget,
     /// The next check for sessions that end automatically.
     Lifecycle,
     /// The next check of the configured limits.
@@ -66,7 +68,7 @@ impl Timers {
     /// Postpones all deadlines (ms) except those with a time of day.
     pub(crate) fn delay(&mut self, ms: u64) {
         for (timer, at) in std::mem::take(&mut self.by_timer) {
-            let by = if matches!(timer, Timer::Limit(_)) { 0 } else { ms };
+            let by = if matches!(timer, Timer::Limit(_) | Timer::Budget) { 0 } else { ms };
             self.set(timer, at.after(by));
         }
         self.by_time.retain(|(at, timer)| self.by_timer.get(timer) == Some(at));

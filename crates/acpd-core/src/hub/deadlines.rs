@@ -55,6 +55,7 @@ impl Hub {
             Timer::Cancel(key) => self.on_cancel_timeout(key),
             Timer::Stall(key) => self.on_stall_timer(key),
             Timer::Sleep(key) => self.on_sleep_timer(key),
+            Timer::Budget => self.on_budget_timer(),
             Timer::Limit(key) => self.on_limit_timer(key),
             Timer::Asked(ask) => self.on_asked_timer(ask),
             Timer::Terminal(terminal) => {

@@ -133,3 +133,16 @@ fn a_limit_that_was_told_before_is_meant_by_an_error_without_a_time() {
     bench.agent(&json!({"id":request["id"],"error":error}));
     assert_eq!(limited_until(&mut bench), json!(resets * 1000));
 }
+
+#[test]
+fn a_clients_prompt_is_never_held_as_one_of_acpd() {
+    let mut bench = bench(OnLimit::Wait);
+    let client = bench.plain();
+    bench.session(client, "s");
+    let until = bench.now + HOUR;
+    let params = json!({"sessionId":"s","prompt":[{"type":"text","text":"mine"}],
+        "_meta":{"_acpd":{"continues":true,"until":until,"waits":1}}});
+    bench.say(client, &json!({"id":1,"method":"session/prompt","params":params}));
+    let asked = prompts(&mut bench);
+    assert_eq!(asked.iter().map(text).collect::<Vec<_>>(), ["mine"]);
+}

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  next turn ─▶ used up? ─ ask ─▶ a question, for this session ── allow ─▶ all sessions continue
-//!                   │                    │
+//!                   │                    ├── the next day begins ────▲
 //!                   └─ warn ─▶ it begins └── deny ─▶ the prompts of this session end
 //! ```
 //!
@@ -12,11 +12,12 @@ use acp_wire::{Id, build};
 use acpd_api::{BudgetInfo, Reason};
 use serde_json::json;
 
-use crate::budget::{money, question, sentence};
+use crate::budget::{money, next_day, question, sentence};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::questions::question::OpenQuestion;
+use crate::timers::Timer;
 
 const GO_ON: &str = "go_on";
 
@@ -51,6 +52,12 @@ impl Hub {
         self.close_questions(self.questions.which(OpenQuestion::is_own));
     }
 
+    /// Withdraws the questions: the next day begins with nothing spent.
+    pub(crate) fn on_budget_timer(&mut self) {
+        self.budget.on_next_day();
+        self.close_questions(self.questions.which(OpenQuestion::is_own));
+    }
+
     /// Continues sessions with a new budget, asks for held ones, and withdraws obsolete questions.
     pub(crate) fn settle_budget(&mut self) {
         if self.cx.config.budget.is_none() {
@@ -68,6 +75,9 @@ impl Hub {
                 let asked = |open: &OpenQuestion| open.is_own() && open.session() == Some(*key);
                 self.free_host(*key).is_some() && self.questions.which(asked).is_empty()
             });
+            if !held.is_empty() {
+                self.cx.timers.set(Timer::Budget, next_day(&self.cx.config, self.cx.now));
+            }
             for key in held {
                 self.ask_for_budget(key, &info);
             }

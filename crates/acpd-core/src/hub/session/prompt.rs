@@ -22,7 +22,7 @@ use crate::clients::Served;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
 use crate::process::slot::Asker;
-use crate::prompt::{has_yes, idempotency_key, without_once};
+use crate::prompt::{has_yes, idempotency_key, without_continues, without_once};
 use crate::record::PromptKeyRow;
 
 impl Hub {
@@ -33,7 +33,7 @@ impl Hub {
             return Ok(());
         }
         let client = to.client;
-        let ahead = self.put_in_line(key, Some(to), line)?;
+        let ahead = self.put_in_line(key, Some(to), without_continues(line))?;
         if ahead > 0 {
             self.tell_ahead(client, key, ahead);
         }
