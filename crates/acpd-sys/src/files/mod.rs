@@ -15,15 +15,7 @@ use crate::users::{Openness, UserId};
 #[cfg_attr(windows, path = "windows.rs")]
 mod system;
 
-#[cfg(unix)]
-pub(crate) use system::check_private_dir;
-#[cfg(windows)]
-pub(crate) use system::path_of_any_length;
-pub(crate) use system::stamp_of;
-pub use system::{
-    HAS_MODES, LONGEST_PATH, NEVER_WAIT, NULL, close_command, is_no_file, mode, private_dir,
-    private_file, private_options, private_target, put_in_place, secret_file, set_mode, sync_dir,
-};
+pub use system::*;
 
 #[derive(Debug, Error)]
 pub enum DirError {

@@ -8,7 +8,7 @@ use crate::runtime::ListeningSocket;
 #[cfg_attr(windows, path = "windows.rs")]
 mod system;
 
-pub use system::{KEEPS_TERMINAL, ServiceManager};
+pub use system::*;
 
 #[derive(Debug)]
 pub struct Heritage {

@@ -16,7 +16,7 @@
 #[cfg_attr(windows, path = "windows.rs")]
 mod system;
 
-pub use system::{Control, Lease, dismiss, run, wrap};
+pub use system::*;
 
 /// Argument that makes this program a keeper; `main` calls [`run`] first.
 pub const ARGUMENT: &str = "keep";

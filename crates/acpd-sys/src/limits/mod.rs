@@ -12,12 +12,7 @@ use crate::files::NULL;
 #[cfg_attr(windows, path = "windows.rs")]
 mod system;
 
-#[cfg(unix)]
-pub(crate) use system::restore;
-pub use system::{
-    MORE_FILES, found_umask, give_back_unused, no_core_dumps, private_files, raise_nofile_limit,
-    return_buffers,
-};
+pub use system::*;
 
 /// A reserved descriptor, for the moment when no other is free.
 #[derive(Debug)]

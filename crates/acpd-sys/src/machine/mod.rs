@@ -5,4 +5,4 @@
 #[cfg_attr(windows, path = "windows.rs")]
 mod system;
 
-pub use system::{AWAKE, OPENER, free_space, host_name, notification, since_boot, system};
+pub use system::*;

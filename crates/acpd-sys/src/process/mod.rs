@@ -16,25 +16,13 @@ mod system;
 mod table;
 
 #[cfg(windows)]
-use system as table;
-#[cfg(windows)]
 pub(crate) mod jobs;
-
-pub(crate) use system::{ALL_BELOW_BELONGS, members, signal_group};
-pub use system::{
-    become_program, clear_environment, close_inherited, detach_child, detach_child_into, discard,
-    drop_stdio, error_number, is_no_program, is_same_variable, kill_command, os_string, reap,
-    reap_orphans, resume_hint, running_program, shell, signal_name, signal_one, start,
-    try_wait_leader, wait_leader,
-};
 #[cfg(windows)]
-pub(crate) use system::{has_ended, keep_standard_handles, pids, started_at};
+use system as table;
+
+pub use system::*;
 #[cfg(unix)]
-pub(crate) use system::{inherited, leave_inherited, start_detached, take_inherited};
-#[cfg(unix)]
-pub(crate) use table::HAS_SUBREAPER;
-pub use table::{become_subreaper, rss_bytes};
-pub(crate) use table::{children, environ, is_of_this_boot, look_up, scan, scan_below};
+pub use table::*;
 
 /// A process, distinct from every other one that has or had its pid. The default is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -20,10 +20,7 @@ use crate::files;
 #[cfg_attr(windows, path = "windows.rs")]
 mod system;
 
-pub use system::{
-    EDITOR, PAGER, answer_from_shell, login_shell, npm_cache, npm_packages_of, npm_program_of,
-    shell_with, uv_packages, uv_program, uv_tools,
-};
+pub use system::*;
 
 /// Longest script in bytes.
 const LONGEST: u64 = 4 << 10;

@@ -14,11 +14,7 @@
 #[cfg_attr(windows, path = "windows.rs")]
 mod system;
 
-#[cfg(windows)]
-pub use system::interrupt_console;
-#[cfg(windows)]
-pub(crate) use system::leave_to_others;
-pub use system::{STOP_REQUESTS, SignalPipe, end_by, ignore, nudge, nudges, watch};
+pub use system::*;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {

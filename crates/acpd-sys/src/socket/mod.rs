@@ -10,14 +10,7 @@ use thiserror::Error;
 #[cfg_attr(windows, path = "windows.rs")]
 mod system;
 
-#[cfg(all(unix, feature = "daemon"))]
-pub(crate) use system::peer_of;
-pub use system::{
-    Listener, SocketFile, Stream, check_place, clear_stale_socket, connect, hang_up, is_left,
-    listener_uid, other_end, remove, touch,
-};
-#[cfg(all(windows, feature = "daemon"))]
-pub(crate) use system::{client_of, server_of};
+pub use system::*;
 
 #[derive(Debug, Error)]
 pub enum StaleError {

@@ -24,7 +24,7 @@ mod system;
 
 #[cfg(all(windows, feature = "daemon"))]
 pub(crate) use job_escape::start_apart;
-pub use system::{PipedProcess, is_bound, stderr_to};
+pub use system::*;
 
 const VARIABLE: &str = "ACPD_STARTUP_FD";
 

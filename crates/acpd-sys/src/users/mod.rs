@@ -4,11 +4,7 @@
 #[cfg_attr(windows, path = "windows.rs")]
 mod system;
 
-#[cfg(test)]
-pub(crate) use system::nobody;
-#[cfg(windows)]
-pub(crate) use system::{ADMINISTRATORS, Access, PrivateTo, login_of, user_of_process, who_may};
-pub use system::{Openness, UserId, may_do_anything, own_uid};
+pub use system::*;
 
 /// The process at the other end of a connection, at the time of the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]

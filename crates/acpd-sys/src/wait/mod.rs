@@ -7,13 +7,7 @@ use std::time::Instant;
 #[cfg_attr(windows, path = "windows.rs")]
 mod system;
 
-#[cfg(all(unix, feature = "daemon"))]
-pub(crate) use system::never_block;
-#[cfg(unix)]
-pub(crate) use system::until_ready;
-pub use system::{End, Source, Wait, pipe};
-#[cfg(windows)]
-pub(crate) use system::{OverlappedCall, is_end};
+pub use system::*;
 
 /// Event of an [`End`]. The end of the stream and an error count, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
