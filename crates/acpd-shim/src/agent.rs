@@ -167,9 +167,7 @@ fn listen(talk: &mut Vec<End>, errors: &mut Errors) {
             errors.push(&chunk[..count], Instant::now());
             true
         }
-        Err(error) => {
-            matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-        }
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
     });
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Input {
     pub(crate) written: u64,
     /// Credit that was not announced yet.
     owed: u32,
-    /// Further input is dropped.
+    /// Further input is dropped; queued input is still written.
     pub(crate) is_closed: bool,
 }
 
@@ -100,7 +100,6 @@ impl Input {
                     self.settle();
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
@@ -111,11 +110,6 @@ impl Input {
         while let Some((chunk, _)) = self.ends.pop_front_if(|(_, end)| *end <= self.taken) {
             self.written = chunk;
         }
-    }
-
-    /// Drops all further input; queued input is still written.
-    pub(crate) fn close_after_this(&mut self) {
-        self.is_closed = true;
     }
 
     /// Drops queued and further input: the agent no longer reads.
@@ -305,7 +299,7 @@ mod tests {
                             }
                             outcomes.met("in");
                         }
-                        Ok(Some(ToShim::Signal(Step::CloseStdin))) => input.close_after_this(),
+                        Ok(Some(ToShim::Signal(Step::CloseStdin))) => input.is_closed = true,
                         Ok(Some(_)) => outcomes.met("another frame"),
                     }
                 };

@@ -45,7 +45,8 @@ impl Link {
                 self.inbox.push(&scratch[..count]);
                 Ok(())
             }
-            Err(error) => waits(error),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
@@ -54,7 +55,7 @@ impl Link {
             match self.end.write(&self.outbox[self.sent..]) {
                 Ok(count) => self.sent += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => waits(error)?,
+                Err(error) => return Err(error),
             }
         }
         self.outbox.clear();
@@ -70,13 +71,5 @@ impl Link {
     pub(crate) fn give_back(&mut self) {
         self.outbox.shrink_to_fit();
         self.inbox.give_back();
-    }
-}
-
-/// Returns no error if the call is only to be repeated.
-fn waits(error: io::Error) -> io::Result<()> {
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(()),
-        _ => Err(error),
     }
 }

@@ -54,7 +54,6 @@ impl Shim {
                     self.output.push(&self.scratch[..count]);
                 }
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.sealed |= self.exit.is_some();
             }
@@ -86,7 +85,6 @@ impl Shim {
                 return true;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(_) | Err(_) => drop(self.agent.stderr.remove(index)),
         }
         false
@@ -169,7 +167,7 @@ impl Shim {
     pub(super) fn take_step(&mut self, step: Step) {
         self.look_soon();
         let Some(signal) = step.signal() else {
-            self.input.close_after_this();
+            self.input.is_closed = true;
             return self.feed();
         };
         let Some(tree) = &mut self.tree else {

@@ -1,5 +1,5 @@
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
@@ -7,6 +7,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{Shutdown, shutdown};
+use rustix::io::{read, retry_on_intr, write};
 
 use super::Interest;
 
@@ -33,13 +34,13 @@ impl End {
 
     /// Reads once; 0 at the end.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer)
+        Ok(retry_on_intr(|| read(&self.0, &mut *buffer))?)
     }
 
     /// Writes once. After [`io::ErrorKind::WouldBlock`], repeat the call with the same bytes, or
     /// with more behind them: some may be on their way, and count then.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        Ok(retry_on_intr(|| write(&self.0, bytes))?)
     }
 
     pub fn shut_down(&self) {
