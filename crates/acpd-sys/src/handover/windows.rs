@@ -7,6 +7,7 @@
 //!
 //! If a daemon that a client starts meanwhile gets the lock first, it is the next one, and the
 //! daemon started here exits. Either of them finds the shims.
+#![expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
 
 use std::io;
 use std::path::Path;
@@ -55,7 +56,6 @@ impl ServiceManager {
         false
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
     pub fn socket(&self) -> io::Result<Option<ListeningSocket>> {
         Ok(None)
     }
@@ -66,7 +66,6 @@ impl ServiceManager {
         None
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
     pub fn report(&self, _state: ServiceState) -> io::Result<()> {
         Ok(())
     }

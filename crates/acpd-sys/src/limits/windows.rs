@@ -1,16 +1,15 @@
 //! Handles are limited by memory, the system makes dumps, new files have the access list of their
 //! directory, and the heap returns memory by itself.
+#![expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
 
 use std::io;
 
 pub const MORE_FILES: &str = "end programs that you do not need";
 
-#[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
 pub fn raise_nofile_limit() -> io::Result<()> {
     Ok(())
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
 pub fn no_core_dumps() -> io::Result<()> {
     Ok(())
 }

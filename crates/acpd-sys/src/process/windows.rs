@@ -1,3 +1,5 @@
+#![expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -86,7 +88,6 @@ pub(crate) fn keep_standard_handles() {
 }
 
 /// Keeps the standard handles from children. Other handles are not inherited.
-#[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
 pub fn close_inherited() -> io::Result<()> {
     keep_standard_handles();
     Ok(())
@@ -225,7 +226,6 @@ pub fn is_no_program(error: &io::Error) -> bool {
     error.raw_os_error() == Some(ERROR_BAD_EXE_FORMAT as i32)
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "as on Linux, where it can fail")]
 pub fn become_subreaper() -> io::Result<()> {
     Ok(())
 }
@@ -322,7 +322,6 @@ pub(crate) fn children(_pid: u32) -> io::Result<Vec<u32>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
 pub(crate) fn environ(_pid: u32) -> io::Result<Option<Vec<u8>>> {
     Ok(None)
 }
