@@ -1,19 +1,15 @@
 //! Locks: one holder, named in the refusal, and gone with its process.
-#![cfg(unix)]
 
 mod common;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use acpd_sys::lock::{InstanceLock, LockError, is_held};
-use nix::sys::stat::Mode;
-use nix::unistd::mkfifo;
+use acpd_sys::lock::{InstanceLock, LockError, is_held, signature};
 use tempfile::TempDir;
 
 /// Longer than any machine takes; a passing test never waits for it.
@@ -24,7 +20,9 @@ fn a_held_lock_is_refused_with_its_holders_pid() {
     let home = TempDir::new().unwrap();
     let path = home.path().join("acpd.lock");
     let first = InstanceLock::acquire(&path).unwrap();
+    first.add_line("a line").unwrap();
     let error = InstanceLock::acquire(&path).unwrap_err();
+    assert_eq!(signature(&path).unwrap().line.unwrap(), "a line");
     let own = std::process::id();
     assert!(matches!(error, LockError::Held { pid: Some(pid), .. } if pid == own));
     assert!(error.to_string().ends_with(&format!("is locked by process {own}")));
@@ -98,6 +96,7 @@ fn helper() {
     let _ = std::io::stdin().read(&mut [0]);
 }
 
+#[cfg(unix)]
 #[test]
 fn a_lock_file_that_was_replaced_holds_nobody_out() {
     let home = TempDir::new().unwrap();
@@ -110,11 +109,12 @@ fn a_lock_file_that_was_replaced_holds_nobody_out() {
     drop(new);
 }
 
+#[cfg(unix)]
 #[test]
 fn a_lock_is_not_taken_through_a_link() {
     let home = TempDir::new().unwrap();
     let (target, link) = (home.path().join("target"), home.path().join("link"));
-    symlink(&target, &link).unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
     assert!(matches!(InstanceLock::acquire(&link), Err(LockError::Io { .. })));
     assert!(!target.exists());
 }
@@ -129,8 +129,11 @@ fn who_asks_whether_a_lock_is_held_makes_none_and_waits_for_no_pipe() {
     assert!(is_held(&path).unwrap());
     drop(lock);
     assert!(!is_held(&path).unwrap(), "the file with the pid is still there");
-    let pipe = dir.path().join("pipe");
-    mkfifo(&pipe, Mode::S_IRWXU).unwrap();
-    is_held(&pipe).unwrap_err();
-    acpd_sys::files::open(&pipe).unwrap_err();
+    #[cfg(unix)]
+    {
+        let pipe = dir.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        is_held(&pipe).unwrap_err();
+        acpd_sys::files::open(&pipe).unwrap_err();
+    }
 }

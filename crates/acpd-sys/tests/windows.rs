@@ -1,4 +1,4 @@
-//! Windows, or Wine: pipes, Jobs, private directories, locks and the start of the daemon, with real processes.
+//! Windows, or Wine: pipes, Jobs, private directories and the start of the daemon, with real processes.
 #![cfg(windows)]
 
 mod common;
@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use acpd_sys::files::{
     DirError, ReadError, private_dir, private_file, put_secret, read, secret_file, stamp, version,
 };
-use acpd_sys::lock::{InstanceLock, LockError, is_held, signature};
 use acpd_sys::paths::Paths;
 use acpd_sys::process::{
     self, ExitKind, Liveness, ProcessId, StopSignal, detach_child, discard, wait_leader,
@@ -88,11 +87,6 @@ fn helper() {
             let mut child = process::start(&mut command).unwrap();
             await_up(&mut child);
             println!("child {}", child.id());
-            println!("up");
-            let _ = std::io::stdin().read(&mut [0]);
-        }
-        "lock" => {
-            let _lock = InstanceLock::acquire(Path::new(rest)).unwrap();
             println!("up");
             let _ = std::io::stdin().read(&mut [0]);
         }
@@ -417,38 +411,6 @@ fn a_pipe_in_the_place_of_a_file_is_not_read() {
     let path = paths(&home).socket();
     let _listener = Listener::bind(&path).unwrap();
     assert!(matches!(read(&path, 4), Err(ReadError::NotAFile)));
-}
-
-#[test]
-fn a_lock_has_one_holder_whose_words_can_be_read() {
-    let home = TempDir::new().unwrap();
-    let path = home.path().join("acpd.lock");
-    assert!(!is_held(&path).unwrap());
-    let lock = InstanceLock::acquire(&path).unwrap();
-    lock.add_line("a line").unwrap();
-    let own = std::process::id();
-    let error = InstanceLock::acquire(&path).unwrap_err();
-    assert!(matches!(error, LockError::Held { pid: Some(pid), .. } if pid == own), "{error:?}");
-    assert!(is_held(&path).unwrap());
-    assert_eq!(signature(&path).unwrap().line.unwrap(), "a line");
-    let late = InstanceLock::acquire_wait(&path, Duration::ZERO);
-    assert!(matches!(late, Err(LockError::Held { .. })));
-    drop(lock);
-    InstanceLock::acquire_wait(&path, LONG).unwrap();
-}
-
-#[test]
-fn a_lock_dies_with_its_process() {
-    let home = TempDir::new().unwrap();
-    let path = home.path().join("acpd.lock");
-    let mut holder = common::helper(&format!("lock {}", path.display()));
-    let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    await_up(&mut holder);
-    let error = InstanceLock::acquire(&path).unwrap_err();
-    assert!(matches!(error, LockError::Held { pid, .. } if pid == Some(holder.id())));
-    holder.kill().unwrap();
-    holder.wait().unwrap();
-    InstanceLock::acquire_wait(&path, LONG).unwrap();
 }
 
 // ---- the start of the daemon
