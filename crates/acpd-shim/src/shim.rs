@@ -12,7 +12,7 @@ use acpd_sys::limits;
 use acpd_sys::lock::InstanceLock;
 use acpd_sys::process::{ProcessId, become_subreaper, close_inherited, drop_stdio};
 use acpd_sys::signals::SignalPipe;
-use acpd_sys::socket::{self, Listener, SocketFile, touch};
+use acpd_sys::socket::{self, Listener, touch};
 use acpd_sys::tree::Tree;
 use acpd_sys::wait::{Interest, Wait};
 
@@ -157,43 +157,20 @@ impl Shim {
             cgroup: cgroup.as_ref().map(|cgroup| cgroup.dir.clone()),
         };
         let started = Report::Ok(own, agent.leader);
-        let mut shim_process =
-            Shim { cgroup, errors, ..Shim::new(shim_dir, lock, signals, incoming, agent, launch) };
-        let recorded = watched.map_err(|error| shim("watch the agent", &error)).and_then(|()| {
-            let written = shim_process.dir.write_record(&record);
-            written.map_err(|error| shim("record the start", &error))
-        });
-        if let Err(report) = recorded {
-            shim_process.give_up();
-            return Err(report);
-        }
-        shim_process.look_around();
-        Ok((shim_process, started))
-    }
-
-    /// The caller adds the cgroup and the agent's first stderr.
-    fn new(
-        dir: ShimDir,
-        lock: InstanceLock,
-        signals: SignalPipe,
-        incoming: Listener,
-        agent: Agent,
-        launch: Launch,
-    ) -> Shim {
         let now = Instant::now();
-        Shim {
+        let mut shim_process = Shim {
             tree: agent.leader.map(|leader| Tree::below_us(&launch.marker, leader)),
-            output: Output::new(dir.clone(), launch.memory, launch.spool),
-            dir,
+            output: Output::new(shim_dir.clone(), launch.memory, launch.spool),
+            dir: shim_dir,
             lock,
             signals,
             incoming,
             socket: launch.socket,
             agent,
             recorded: Vec::new(),
-            cgroup: None,
+            cgroup,
             input: Input::new(),
-            errors: Errors::default(),
+            errors,
             stop: Stop::new(launch.ladder),
             link: None,
             candidate: None,
@@ -214,7 +191,17 @@ impl Shim {
             look_at: now,
             look: LOOK.0,
             scratch: Vec::new(),
+        };
+        let recorded = watched.map_err(|error| shim("watch the agent", &error)).and_then(|()| {
+            let written = shim_process.dir.write_record(&record);
+            written.map_err(|error| shim("record the start", &error))
+        });
+        if let Err(report) = recorded {
+            shim_process.give_up();
+            return Err(report);
         }
+        shim_process.look_around();
+        Ok((shim_process, started))
     }
 
     fn give_up(mut self) {
@@ -322,18 +309,11 @@ impl Shim {
                 next = next.min(self.look_at);
             }
         }
-        match self.lease {
-            Some(lease) if !linked => {
-                let end = self.alone_since.checked_add(lease).unwrap_or(next);
-                // An expired lease wakes the loop only if it can end the shim now.
-                if end > Instant::now() || (self.gone && !self.keep_failed) {
-                    next.min(end)
-                } else {
-                    next
-                }
-            }
-            _ => next,
-        }
+        let lease = self.lease.filter(|_| !linked);
+        let end = lease.and_then(|lease| self.alone_since.checked_add(lease));
+        // An expired lease wakes the loop only if it can end the shim now.
+        let wakes = |end: &Instant| *end > Instant::now() || (self.gone && !self.keep_failed);
+        end.filter(wakes).map_or(next, |end| next.min(end))
     }
 
     fn wait(&mut self) -> Vec<Ready> {
@@ -411,7 +391,7 @@ impl Shim {
     /// Touches the socket, because cleaners of temporary directories remove old ones; binds it
     /// again if it is gone.
     fn check_socket(&mut self) {
-        if SocketFile::at(&self.socket).is_some() {
+        if socket::file_id(&self.socket).is_some() {
             touch(&self.socket).ok();
         } else if let Ok(incoming) = Listener::bind(&self.socket) {
             self.incoming = incoming;

@@ -23,7 +23,7 @@ use acpd_core::ids::ClientId;
 use acpd_sys::files::private_dir;
 use acpd_sys::limits::Spare;
 use acpd_sys::runtime::{self, ListeningSocket, RemovalWatch};
-use acpd_sys::socket::{self, SocketFile};
+use acpd_sys::socket;
 use acpd_sys::users::{Peer, own_uid};
 use interprocess::local_socket::tokio::prelude::*;
 use interprocess::local_socket::tokio::{Listener, Stream};
@@ -50,7 +50,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_s
 #[derive(Debug)]
 pub struct Door {
     /// The path of the socket's file, if the file is this daemon's.
-    place: Option<(PathBuf, Option<SocketFile>)>,
+    place: Option<(PathBuf, Option<(u64, u64)>)>,
     listener: Listener,
 }
 
@@ -61,7 +61,7 @@ impl Door {
         socket::clear_stale_socket(&path).map_err(|error| error.to_string())?;
         let listener = runtime::listen(&path)
             .map_err(|error| format!("cannot listen on `{}`: {error}", path.display()))?;
-        let file = SocketFile::at(&path);
+        let file = socket::file_id(&path);
         Ok(Door { place: Some((path, file)), listener })
     }
 
@@ -70,7 +70,7 @@ impl Door {
     pub fn given(socket: ListeningSocket, path: Option<PathBuf>) -> Result<Door, String> {
         let listener = runtime::listen_again(socket)
             .map_err(|error| format!("cannot use the socket that was handed over: {error}"))?;
-        let place = path.map(|path| (path.clone(), SocketFile::at(&path)));
+        let place = path.map(|path| (path.clone(), socket::file_id(&path)));
         Ok(Door { place, listener })
     }
 
@@ -92,7 +92,7 @@ impl Door {
     /// and the system at the last logout. Returns whether the file is there.
     fn check(&mut self) -> bool {
         let Some((path, file)) = &self.place else { return true };
-        if SocketFile::at(path) == *file && file.is_some() {
+        if socket::file_id(path) == *file && file.is_some() {
             // A cleaner removes a file that looks old.
             socket::touch(path).ok();
             return true;

@@ -178,15 +178,10 @@ pub fn check_place(socket: &Path) -> Result<bool, DirError> {
     }
 }
 
-/// Identity of a socket file, which another file at the same path does not have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SocketFile((u64, u64));
-
-impl SocketFile {
-    /// Returns `None` if there is no file, or it cannot be looked at.
-    pub fn at(path: &Path) -> Option<SocketFile> {
-        Some(SocketFile(files::stamp(path).ok()??.id))
-    }
+/// Returns the identity of a socket file, which another file at the same path does not have; `None`
+/// if there is no file, or it cannot be looked at.
+pub fn file_id(path: &Path) -> Option<(u64, u64)> {
+    Some(files::stamp(path).ok()??.id)
 }
 
 /// Returns whether a process listens there, or died without removing its socket.

@@ -10,6 +10,7 @@
 //!
 //! A [`Stream`] makes overlapped calls and waits for each. So two threads can read and write at the
 //! same time, a wait can have a limit, and one thread can end the other's.
+#![expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -199,13 +200,11 @@ impl Stream {
         Ok(Stream { pipe, is_server, ended: Event::new()?, read_limit, write_limit })
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
     pub fn set_read_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
         self.read_limit.store(millis(limit), Ordering::Relaxed);
         Ok(())
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
     pub fn set_write_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
         self.write_limit.store(millis(limit), Ordering::Relaxed);
         Ok(())
@@ -330,19 +329,13 @@ pub fn listener_uid(_addr: SocketAddr) -> Option<UserId> {
 }
 
 /// A pipe is in no directory.
-#[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
 pub fn check_place(_socket: &Path) -> Result<bool, DirError> {
     Ok(true)
 }
 
-/// A name, which no other process can take from its listener.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SocketFile(());
-
-impl SocketFile {
-    pub fn at(_path: &Path) -> Option<SocketFile> {
-        Some(SocketFile(()))
-    }
+/// No other process can take a name from its listener.
+pub fn file_id(_path: &Path) -> Option<(u64, u64)> {
+    Some((0, 0))
 }
 
 /// A name goes with its last pipe.
@@ -352,7 +345,6 @@ pub fn is_left(_path: &Path) -> bool {
 
 pub fn remove(_path: &Path) {}
 
-#[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
 pub fn touch(_path: &Path) -> io::Result<()> {
     Ok(())
 }
