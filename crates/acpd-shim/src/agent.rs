@@ -112,16 +112,10 @@ fn unreachable(addr: SocketAddr, error: &io::Error) -> Report {
     Report::Agent { message, errno: error_number(error) }
 }
 
-fn missing() -> io::Error {
-    io::Error::other("its pipes are missing")
-}
-
 fn over_stdio(child: &mut Child) -> io::Result<Agent> {
-    let stdin = child.stdin.take().ok_or_else(missing)?;
-    let stdout = child.stdout.take().ok_or_else(missing)?;
-    let stderr = child.stderr.take().ok_or_else(missing)?;
-    let (stdin, stdout) = (Some(End::new(stdin)?), Some(End::new(stdout)?));
-    let stderr = vec![End::new(stderr)?];
+    let stdin = child.stdin.take().map(End::new).transpose()?;
+    let stdout = child.stdout.take().map(End::new).transpose()?;
+    let stderr = child.stderr.take().map(End::new).into_iter().collect::<io::Result<_>>()?;
     let leader = Some(ProcessId::of_child(child)?);
     Ok(Agent { leader, _child: None, stdin, stdout, stderr, tcp: false })
 }
@@ -132,9 +126,8 @@ fn over_tcp(
     end: Instant,
     errors: &mut Errors,
 ) -> io::Result<Agent> {
-    let stdout = child.stdout.take().ok_or_else(missing)?;
-    let stderr = child.stderr.take().ok_or_else(missing)?;
-    let mut talk = vec![End::new(stdout)?, End::new(stderr)?];
+    let pipes = [child.stdout.take().map(End::new), child.stderr.take().map(End::new)];
+    let mut talk = pipes.into_iter().flatten().collect::<io::Result<Vec<End>>>()?;
     let leader = ProcessId::of_child(child)?;
     loop {
         match TcpStream::connect_timeout(&addr, CONNECT) {

@@ -187,7 +187,7 @@ impl ShimDir {
         if let Some(cgroup) = &record.cgroup {
             path("cgroup ", cgroup);
         }
-        self.replace("shim", &text, Durable::Yes)
+        self.replace("shim", &text, true)
     }
 
     /// Returns the agent's exit; `None` if it is not recorded.
@@ -199,7 +199,7 @@ impl ShimDir {
 
     pub(crate) fn write_exit(&self, status: Status) -> Result<(), ShimDirError> {
         let (kind, code) = status.numbers();
-        self.replace("exit", format!("kind {kind}\ncode {code}\n").as_bytes(), Durable::Yes)
+        self.replace("exit", format!("kind {kind}\ncode {code}\n").as_bytes(), true)
     }
 
     pub fn tree(&self) -> Result<Vec<ProcessId>, ShimDirError> {
@@ -212,7 +212,7 @@ impl ShimDir {
 
     pub(crate) fn write_tree(&self, tree: &[ProcessId]) -> Result<(), ShimDirError> {
         let lines = tree.iter().map(|id| format!("{} {}\n", id.pid, id.start));
-        self.replace("tree", lines.collect::<String>().as_bytes(), Durable::No)
+        self.replace("tree", lines.collect::<String>().as_bytes(), false)
     }
 
     /// Returns the output of a dead shim from the offset `from` on.
@@ -273,7 +273,7 @@ impl ShimDir {
     }
 
     pub(crate) fn write_socket(&self, socket: &Path) -> Result<(), ShimDirError> {
-        self.replace("socket", socket.as_os_str().as_encoded_bytes(), Durable::No)
+        self.replace("socket", socket.as_os_str().as_encoded_bytes(), false)
     }
 
     /// Removes the directory and the shim's socket. Only for a dead shim of which everything is
@@ -289,17 +289,17 @@ impl ShimDir {
         }
     }
 
-    fn replace(&self, name: &str, bytes: &[u8], durable: Durable) -> Result<(), ShimDirError> {
+    fn replace(&self, name: &str, bytes: &[u8], is_durable: bool) -> Result<(), ShimDirError> {
         let (path, new) = (self.file(name), self.file(&format!("{name}.new")));
         let write = || -> io::Result<()> {
             let mut options = files::private_options();
             let mut file = options.write(true).create(true).truncate(true).open(&new)?;
             file.write_all(bytes)?;
-            if durable == Durable::Yes {
+            if is_durable {
                 file.sync_all()?;
             }
             fs::rename(&new, &path)?;
-            if durable == Durable::Yes {
+            if is_durable {
                 files::sync_dir(&self.dir)?;
             }
             Ok(())
@@ -325,12 +325,6 @@ impl ShimDir {
         };
         parse(&bytes).map(Some).ok_or(ShimDirError::Damaged { path })
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Durable {
-    Yes,
-    No,
 }
 
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ShimDirError + use<> {
