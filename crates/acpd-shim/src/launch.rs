@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::io::{self, Read as _};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -228,24 +228,13 @@ impl Report {
     }
 }
 
-/// Starts `exe shim dir` in its own session, sends `launch`, and waits up to `deadline` for the
-/// answer. `dir` was created before. Blocks the thread.
+/// Starts a command that ends up in [`run`](crate::run) in its own session, sends `launch`, and
+/// waits up to `deadline` for the answer. The shim's directory was created before. Blocks the
+/// thread.
 ///
 /// The shim is a child of this process, which has to reap it. After an error the caller first ends
 /// what is left of the agent with [`Orphans`](crate::orphans::Orphans), then removes the directory.
 pub fn start(
-    exe: &Path,
-    launch: &Launch,
-    dir: &Path,
-    deadline: Duration,
-) -> Result<Started, StartError> {
-    let mut command = Command::new(exe);
-    command.arg("shim").arg(dir);
-    start_command(command, launch, deadline)
-}
-
-/// Like [`start`], with a command that ends up in [`run`](crate::run).
-pub fn start_command(
     mut command: Command,
     launch: &Launch,
     deadline: Duration,
@@ -271,7 +260,7 @@ pub fn start_command(
         }
     })?;
     match Report::parse(&line) {
-        Some(Report::Ok(id, agent)) => Ok(Started { shim: id, agent, is_bound: shim.is_bound() }),
+        Some(Report::Ok(id, agent)) => Ok(Started { shim: id, agent, is_bound: shim.is_bound }),
         Some(Report::Agent { message, errno }) => {
             let source = match errno {
                 0 => io::Error::other("no more is known"),
@@ -294,7 +283,6 @@ fn converse(shim: &mut PipedProcess, launch: &[u8], end: Instant) -> io::Result<
         match shim.input.write(rest) {
             Ok(count) => rest = &rest[count..],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }

@@ -113,9 +113,7 @@ fn what_goes_in_comes_out_and_nothing_stays() {
 }
 
 fn a_new_daemon_goes_on_in_the_middle() {
-    let host = Host::start(agent("cat"));
-    let mut first = host.connect();
-    first.hello(0);
+    let (host, mut first) = Host::greeted(agent("cat"));
     first.say(&ToShim::In { chunk: 1, at: 0, last: false, bytes: b"hel" });
     first.read_output(0, b"hel");
     drop(first);
@@ -144,9 +142,7 @@ fn a_new_daemon_goes_on_in_the_middle() {
 }
 
 fn the_last_daemon_is_the_daemon() {
-    let host = Host::start(agent("cat"));
-    let mut first = host.connect();
-    first.hello(0);
+    let (host, mut first) = Host::greeted(agent("cat"));
     // A silent connection replaces no daemon.
     let silent = host.connect();
     first.write_chunk(1, b"1\n");
@@ -217,9 +213,7 @@ fn a_flood_without_a_daemon_is_held_back() {
 }
 
 fn a_blocked_agent_blocks_nothing_else() {
-    let host = Host::start(agent("say up;stay"));
-    let mut daemon = host.connect();
-    daemon.hello(0);
+    let (host, mut daemon) = Host::greeted(agent("say up;stay"));
     daemon.read_output(0, b"up\n");
     let piece = vec![b'x'; PIECE];
     let pieces = WINDOW / PIECE as u32;
@@ -246,9 +240,7 @@ fn a_blocked_agent_blocks_nothing_else() {
 }
 
 fn a_stop_ends_what_an_agent_has_started() {
-    let host = Host::start(agent("child pid,stay;child deaf,pid,stay;pid;stay"));
-    let mut daemon = host.connect();
-    daemon.hello(0);
+    let (host, mut daemon) = Host::greeted(agent("child pid,stay;child deaf,pid,stay;pid;stay"));
     let ids = daemon.read_pids(3);
     daemon.say(&ToShim::Signal(Step::Kill));
     daemon.end(KILLED.into());
@@ -262,9 +254,7 @@ fn what_an_agent_leaves_is_ended() {
 
 /// The agent starts a process that says who it is and stays, reads a line and ends with code 3.
 pub(crate) fn leaves_nothing(how: How) {
-    let host = Host::start(how);
-    let mut daemon = host.connect();
-    daemon.hello(0);
+    let (host, mut daemon) = Host::greeted(how);
     let ids = daemon.read_pids(1);
     daemon.write_chunk(1, b"\n");
     assert_eq!(daemon.exit(Stage::Ended), Status::Code(3));
@@ -359,9 +349,7 @@ fn an_agent_sees_its_own_environment_alone() {
 }
 
 fn stderr_is_heard_and_quoted() {
-    let host = Host::start(agent("err oops;read;err again;exit 1"));
-    let mut daemon = host.connect();
-    daemon.hello(0);
+    let (host, mut daemon) = Host::greeted(agent("err oops;read;err again;exit 1"));
     daemon.wait_for(&Heard::Err(b"oops\n".to_vec()));
     daemon.write_chunk(1, b"\n");
     daemon.wait_for(&Heard::Exit(Stage::Ended, Status::Code(1), b"oops\nagain\n".to_vec()));
@@ -409,9 +397,7 @@ fn a_daemon_of_an_older_release_is_served() {
     for release in ["0.1.0", "0.2.0"] {
         let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/releases"));
         let said = std::fs::read(path.join(release).join("to-shim")).unwrap();
-        let host = Host::start(agent("cat"));
-        let mut daemon = host.connect();
-        daemon.hello(0);
+        let (host, mut daemon) = Host::greeted(agent("cat"));
         let line = [vec![b'x'; BEFORE.0 - 5], b"\n".to_vec()].concat();
         for (chunk, line) in (1..).zip([&b"a\n"[..], b"b\n", &line]) {
             daemon.write_chunk(chunk, line);

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use acpd_shim::frame::{Hello, Inbox, Stage, Status, ToDaemon, ToShim, VERSION};
-use acpd_shim::launch::{How, LadderTimes, Launch, Program, StartError, Started, start_command};
+use acpd_shim::launch::{How, LadderTimes, Launch, Program, StartError, Started, start};
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::ShimDir;
 use acpd_sys::paths::Paths;
@@ -105,6 +105,14 @@ impl Host {
         Host::start_with(how, |_| {})
     }
 
+    /// Starts a shim, and greets it as its first daemon.
+    pub(crate) fn greeted(how: How) -> (Host, Daemon) {
+        let host = Host::start(how);
+        let mut daemon = host.connect();
+        daemon.hello(0);
+        (host, daemon)
+    }
+
     pub(crate) fn start_with(how: How, change: impl FnOnce(&mut Launch)) -> Host {
         Host::try_start(how, change).unwrap()
     }
@@ -117,7 +125,7 @@ impl Host {
         let mut launch = launch(how, state.path());
         let shim_dir = ShimDir::create(state.path(), &launch.marker).unwrap();
         change(&mut launch);
-        let started = start_command(shim(&shim_dir), &launch, LONG)?;
+        let started = start(shim(&shim_dir), &launch, LONG)?;
         let waiter = thread::spawn(move || wait_leader(started.shim.pid));
         let waiter = Mutex::new(Some(waiter));
         Ok(Host { shim_dir, launch, started, _state: state, waiter })

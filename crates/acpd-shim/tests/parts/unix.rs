@@ -44,9 +44,8 @@ const STAY: &str = "echo $$; exec tail -f /dev/null";
 fn a_stop_finds_every_descendant() {
     let script = "sh -c 'STAY' & setsid sh -c 'STAY' & (setsid sh -c 'STAY' &)
         env -i PATH=\"$PATH\" setsid sh -c '(setsid sh -c \"STAY\" &) ; STAY' & STAY";
-    let host = Host::start(sh(&script.replace("STAY", STAY).replace("\"echo $$", "\"echo \\$\\$")));
-    let mut daemon = host.connect();
-    daemon.hello(0);
+    let (host, mut daemon) =
+        Host::greeted(sh(&script.replace("STAY", STAY).replace("\"echo $$", "\"echo \\$\\$")));
     let ids: Vec<ProcessId> = daemon.read_pids(6);
     daemon.say(&ToShim::Signal(Step::Kill));
     daemon.end(Status::Signal(9));
@@ -57,9 +56,8 @@ fn a_stop_finds_every_descendant() {
 }
 
 fn a_daemon_below_an_agent_outlives_it() {
-    let host = Host::start(sh(&format!("(ACPD_HOST=- setsid sh -c '{STAY}' &) ; {STAY}")));
-    let mut daemon = host.connect();
-    daemon.hello(0);
+    let (host, mut daemon) =
+        Host::greeted(sh(&format!("(ACPD_HOST=- setsid sh -c '{STAY}' &) ; {STAY}")));
     let leader = host.started.agent.unwrap();
     let ids = daemon.read_pids(2);
     daemon.say(&ToShim::Signal(Step::Kill));
@@ -101,9 +99,7 @@ fn a_terminated_shim_stops_its_agent() {
 
 fn a_killed_shim_leaves_orphans_that_are_found() {
     let script = format!("env -i PATH=\"$PATH\" setsid sh -c '{STAY}' & {STAY}");
-    let host = Host::start(sh(&script));
-    let mut daemon = host.connect();
-    daemon.hello(0);
+    let (host, mut daemon) = Host::greeted(sh(&script));
     let ids = daemon.read_pids(2);
     // One without a mark and in a session of its own is known by the record alone.
     let has_cgroup = host.shim_dir.record().unwrap().unwrap().cgroup.is_some();
@@ -148,9 +144,7 @@ fn an_agent_that_was_not_reported_was_never_there() {
 }
 
 fn a_request_to_end_is_passed_on() {
-    let host = Host::start(agent("say up;stay"));
-    let mut daemon = host.connect();
-    daemon.hello(0);
+    let (host, mut daemon) = Host::greeted(agent("say up;stay"));
     daemon.read_output(0, b"up\n");
     daemon.say(&ToShim::Signal(Step::Term));
     daemon.end(Status::Signal(15));

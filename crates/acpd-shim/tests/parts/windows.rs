@@ -9,9 +9,7 @@ pub(crate) const TESTS: &[(&str, fn())] =
     &[("a_killed_shim_takes_its_agent_along", a_killed_shim_takes_its_agent_along)];
 
 fn a_killed_shim_takes_its_agent_along() {
-    let host = Host::start(agent("child pid,stay;pid;stay"));
-    let mut daemon = host.connect();
-    daemon.hello(0);
+    let (host, mut daemon) = Host::greeted(agent("child pid,stay;pid;stay"));
     let ids = daemon.read_pids(2);
     assert_eq!(host.kill(), KILLED);
     wait_until(|| ids.iter().all(|id| id.is_alive() == Liveness::Gone));

@@ -38,6 +38,7 @@ use windows_sys::Win32::System::Threading::{
 };
 
 use crate::handle::{check, open_process, owned};
+use crate::named_pipe::wide;
 use crate::process::{jobs, keep_standard_handles, name_of, pids, started_at};
 use crate::users::{login_of, own_uid, user_of_process};
 
@@ -198,7 +199,7 @@ fn below(
     standard: &[File; 3],
 ) -> io::Result<OwnedHandle> {
     let mut line = command_line(command)?;
-    let dir = command.get_current_dir().map(|dir| wide(dir.as_os_str()));
+    let dir = command.get_current_dir().map(wide);
     let [stdin, stdout, stderr] = standard;
     let lent = [Lent::new(stdin, parent)?, Lent::new(stdout, parent)?, Lent::new(stderr, parent)?];
     let handles = lent.each_ref().map(|lent| lent.there);
@@ -278,10 +279,6 @@ fn environment(command: &Command, is_bare: bool) -> Vec<u16> {
     // An empty one ends with two as well.
     block.extend(std::iter::repeat_n(0, if block.is_empty() { 2 } else { 1 }));
     block
-}
-
-fn wide(text: &OsStr) -> Vec<u16> {
-    text.encode_wide().chain([0]).collect()
 }
 
 #[cfg(test)]

@@ -80,6 +80,8 @@ pub(super) fn report_pipe(value: &str) -> Option<ReportPipe> {
 pub struct PipedProcess {
     pub input: End,
     pub output: End,
+    /// The process ends with this one, see [`is_bound`].
+    pub is_bound: bool,
     process: Child,
 }
 
@@ -93,12 +95,7 @@ impl PipedProcess {
         let missing = || io::Error::other("its pipes are missing");
         let input = End::new(process.stdin.take().ok_or_else(missing)?)?;
         let output = End::new(process.stdout.take().ok_or_else(missing)?)?;
-        Ok(PipedProcess { input, output, process })
-    }
-
-    /// Returns whether the process ends with this one, see [`is_bound`].
-    pub fn is_bound(&self) -> bool {
-        false
+        Ok(PipedProcess { input, output, is_bound: false, process })
     }
 
     pub fn kill(&mut self) {

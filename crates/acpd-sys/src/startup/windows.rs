@@ -76,23 +76,22 @@ pub(super) fn report_pipe(value: &str) -> Option<ReportPipe> {
 pub struct PipedProcess {
     pub input: End,
     pub output: End,
-    process: ApartProcess,
+    pub is_bound: bool,
+    process: OwnedHandle,
 }
 
 impl PipedProcess {
     pub fn start(command: Command) -> io::Result<PipedProcess> {
         let (input, stdin) = one_way(Flow::ToThem)?;
         let (output, stdout) = one_way(Flow::ToUs)?;
-        let process = start_apart(command, [stdin, stdout, null()?], true)?;
-        Ok(PipedProcess { input: End::new(input)?, output: End::new(output)?, process })
-    }
-
-    pub fn is_bound(&self) -> bool {
-        self.process.is_bound
+        let ApartProcess { handle: process, is_bound } =
+            start_apart(command, [stdin, stdout, null()?], true)?;
+        let (input, output) = (End::new(input)?, End::new(output)?);
+        Ok(PipedProcess { input, output, is_bound, process })
     }
 
     pub fn kill(&mut self) {
         // SAFETY: the handle is open.
-        unsafe { TerminateProcess(self.process.handle.as_raw_handle(), jobs::KILLED) };
+        unsafe { TerminateProcess(self.process.as_raw_handle(), jobs::KILLED) };
     }
 }

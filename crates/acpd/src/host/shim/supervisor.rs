@@ -125,7 +125,9 @@ impl Supervisor {
                 let hint = "check the free space and the permissions there".to_owned();
                 return Err(refused(with_sources(&error), false, Some(hint)));
             }
-            launch::start(&exe, &launch, shim_dir.path(), deadline).map_err(|error| {
+            let mut command = std::process::Command::new(exe);
+            command.arg("shim").arg(shim_dir.path());
+            launch::start(command, &launch, deadline).map_err(|error| {
                 // The next attempt must not meet the processes of this one.
                 while !end_now(&shim_dir) {}
                 refused(with_sources(&error), error.is_permanent(), Some(way_out(&error, hint)))
