@@ -146,7 +146,7 @@ pub fn wait_until_gone(paths: &Paths, pid: u32, deadline: Duration) -> Result<()
 fn start(paths: &Paths) -> Result<bool, ConnectError> {
     let log = paths.daemon_log();
     let pipe = spawn_daemon(&daemon_exe(), ["run"], &log)?;
-    let is_bound = pipe.is_bound();
+    let is_bound = pipe.is_bound;
     match pipe.wait(START_DEADLINE) {
         StartupOutcome::Ready => Ok(is_bound),
         StartupOutcome::Failed(words) => {

@@ -52,7 +52,7 @@ fn helper() {
             unsafe { std::env::set_var(common::PART, format!("daemon {rest}")) };
             let args = common::HELPER_ARGS.into_iter().chain([word]);
             let started = spawn_daemon(&exe, args, &home.join("log").join("acpd.log")).unwrap();
-            let is_bound = started.is_bound();
+            let is_bound = started.is_bound;
             assert_eq!(started.wait(LONG), StartupOutcome::Ready);
             println!("<bound {is_bound}>");
             stay();
@@ -78,7 +78,7 @@ fn helper() {
             let end = Instant::now() + LONG;
             assert!(shim.input.until(Interest::Write, end).unwrap());
             assert_eq!(shim.input.write(b"hello\n").unwrap(), 6);
-            println!("<{} {}>", line_of(&mut shim.output, end), shim.is_bound());
+            println!("<{} {}>", line_of(&mut shim.output, end), shim.is_bound);
             stay();
         }
         "shim" => {

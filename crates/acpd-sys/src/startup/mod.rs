@@ -53,9 +53,6 @@ impl SpawnError {
     }
 }
 
-#[derive(Debug)]
-pub struct StartupPipe(system::StartedDaemon);
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartupOutcome {
     Ready,
@@ -82,7 +79,6 @@ pub fn spawn_daemon(
     let log = files::private_file(log).map_err(SpawnError::Log)?;
     command(exe, args)
         .and_then(|command| system::start_daemon(command, log, VARIABLE))
-        .map(StartupPipe)
         .map_err(|source| SpawnError::Exec { exe: exe.to_owned(), source })
 }
 
@@ -96,16 +92,10 @@ fn command(exe: &Path, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> io:
 }
 
 impl StartupPipe {
-    /// Returns whether the daemon ends with this process, because a Job of Windows releases no
-    /// process.
-    pub fn is_bound(&self) -> bool {
-        self.0.is_bound
-    }
-
     pub fn wait(self, deadline: Duration) -> StartupOutcome {
         let end = Instant::now() + deadline;
         let is_ready = |said: &[u8]| said.starts_with(READY);
-        let report = self.0.into_pipe(end);
+        let report = self.into_pipe(end);
         match report.and_then(|mut pipe| pipe.read_until(end, REASON_LIMIT, is_ready)) {
             Ok(said) if is_ready(&said) => StartupOutcome::Ready,
             Ok(said) => match String::from_utf8_lossy(&said).strip_prefix("error ") {

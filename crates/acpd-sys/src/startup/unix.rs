@@ -22,12 +22,13 @@ pub fn stderr_to(file: &File) -> io::Result<()> {
 }
 
 #[derive(Debug)]
-pub(super) struct StartedDaemon {
+pub struct StartupPipe {
     pipe: PipeReader,
-    pub(super) is_bound: bool,
+    /// The daemon ends with this process, because a Job of Windows releases no process.
+    pub is_bound: bool,
 }
 
-impl StartedDaemon {
+impl StartupPipe {
     /// Waits for the daemon to open its end of the pipe; [`io::ErrorKind::TimedOut`] after the
     /// deadline.
     pub(super) fn into_pipe(self, _deadline: Instant) -> io::Result<End> {
@@ -40,7 +41,7 @@ pub(super) fn start_daemon(
     mut command: Command,
     log: File,
     variable: &str,
-) -> io::Result<StartedDaemon> {
+) -> io::Result<StartupPipe> {
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).current_dir("/");
     let (pipe, theirs) = io::pipe()?;
     let number = theirs.as_raw_fd();
@@ -59,7 +60,7 @@ pub(super) fn start_daemon(
     // The child exits at once; its child is the daemon. A failed exec is still reported.
     command.spawn()?.wait()?;
     drop(theirs);
-    Ok(StartedDaemon { pipe, is_bound: false })
+    Ok(StartupPipe { pipe, is_bound: false })
 }
 
 pub(super) type ReportPipe = File;

@@ -37,13 +37,13 @@ pub fn stderr_to(file: &File) -> io::Result<()> {
 }
 
 #[derive(Debug)]
-pub(super) struct StartedDaemon {
+pub struct StartupPipe {
     listener: Listener,
     process: OwnedHandle,
-    pub(super) is_bound: bool,
+    pub is_bound: bool,
 }
 
-impl StartedDaemon {
+impl StartupPipe {
     pub(super) fn into_pipe(self, deadline: Instant) -> io::Result<End> {
         let stream = self.listener.accept_until_or(deadline, Some(self.process.as_raw_handle()))?;
         End::new(stream)
@@ -54,14 +54,14 @@ pub(super) fn start_daemon(
     mut command: Command,
     log: File,
     variable: &str,
-) -> io::Result<StartedDaemon> {
+) -> io::Result<StartupPipe> {
     let name = random_name("start");
     let listener = Listener::bind(&name)?;
     let root = std::env::var_os("SystemRoot").unwrap_or_else(|| r"C:\".into());
     command.current_dir(root).env(variable, &name);
     let standard = [null()?, log.try_clone()?, log];
     let ApartProcess { handle, is_bound } = start_apart(command, standard, false)?;
-    Ok(StartedDaemon { listener, process: handle, is_bound })
+    Ok(StartupPipe { listener, process: handle, is_bound })
 }
 
 pub(super) type ReportPipe = Stream;
