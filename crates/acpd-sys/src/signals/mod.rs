@@ -33,24 +33,21 @@ impl Signal {
 
     /// Returns N, where a shell gives a process that the signal ended the exit code 128 + N.
     pub fn number(self) -> i32 {
-        match self {
-            Signal::HangUp => 1,
-            Signal::Interrupt => 2,
-            Signal::Quit => 3,
-            Signal::Terminate => 15,
-            Signal::Continue => system::SIGCONT,
-            Signal::Resize => 28,
-        }
+        self.number_and_name().0
     }
 
     pub fn name(self) -> &'static str {
+        self.number_and_name().1
+    }
+
+    fn number_and_name(self) -> (i32, &'static str) {
         match self {
-            Signal::HangUp => "SIGHUP",
-            Signal::Interrupt => "SIGINT",
-            Signal::Quit => "SIGQUIT",
-            Signal::Terminate => "SIGTERM",
-            Signal::Continue => "SIGCONT",
-            Signal::Resize => "SIGWINCH",
+            Signal::HangUp => (1, "SIGHUP"),
+            Signal::Interrupt => (2, "SIGINT"),
+            Signal::Quit => (3, "SIGQUIT"),
+            Signal::Terminate => (15, "SIGTERM"),
+            Signal::Continue => (system::SIGCONT, "SIGCONT"),
+            Signal::Resize => (28, "SIGWINCH"),
         }
     }
 }
