@@ -37,13 +37,15 @@ impl AttachmentError {
         AttachmentError { code: ExitCode::Usage, message, hints: Vec::new() }
     }
 
-    fn unreadable(path: &Path, error: &io::Error) -> AttachmentError {
-        let code = match error.kind() {
-            io::ErrorKind::NotFound => ExitCode::NotFound,
-            _ => ExitCode::Error,
-        };
-        let message = format!("cannot read `{}`: {error}", path.display());
-        AttachmentError { code, message, hints: Vec::new() }
+    fn unreadable(path: &Path) -> impl Fn(io::Error) -> AttachmentError {
+        move |error| {
+            let code = match error.kind() {
+                io::ErrorKind::NotFound => ExitCode::NotFound,
+                _ => ExitCode::Error,
+            };
+            let message = format!("cannot read `{}`: {error}", path.display());
+            AttachmentError { code, message, hints: Vec::new() }
+        }
     }
 
     fn with_hint(mut self, hint: &'static str) -> AttachmentError {
@@ -179,58 +181,39 @@ impl Attachment {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FileKind {
-    /// A text, or a file of an unknown type: the agent reads what it needs.
-    Linked,
-    Image,
-    Audio,
-    Binary,
-}
-
-impl FileKind {
-    /// Classifies a file by its first bytes, and by its name if these are ambiguous.
-    fn of(head: &[u8], guess: &MimeGuess) -> FileKind {
-        if image_type(head).is_some() {
-            return FileKind::Image;
-        }
-        let is_text = match std::str::from_utf8(head) {
-            Ok(text) => !text.is_empty() && !text.contains('\0'),
-            // The head may end within a character.
-            Err(error) => error.error_len().is_none() && !head.contains(&0),
-        };
-        if is_text {
-            return FileKind::Linked;
-        }
-        if audio_type(guess).is_some() {
-            return FileKind::Audio;
-        }
-        match guess.first().as_ref().map(|mime| (mime.type_().as_str(), mime.subtype().as_str())) {
-            Some(("image", "png" | "jpeg" | "gif" | "webp")) => FileKind::Image,
-            Some((kind, _)) if kind != "text" && !head.is_empty() => FileKind::Binary,
-            _ => FileKind::Linked,
-        }
-    }
-}
-
 /// Returns the block of a file that a prompt mentions as `@NAME`. An image, a sound or another
-/// binary file is embedded if the agent takes it; every other file is linked.
+/// binary file is embedded if the agent takes it; every other file is linked, since the agent reads
+/// what it needs.
 pub fn mentioned(path: &Path, name: &str, can: AgentCapabilities) -> Result<Value> {
-    let failed = |error| AttachmentError::unreadable(path, &error);
     let mut head = Vec::new();
-    open(path)?.take(HEAD).read_to_end(&mut head).map_err(failed)?;
-    let guess = mime_guess::from_path(path);
-    let attachment = match FileKind::of(&head, &guess) {
-        FileKind::Image if can.image => Attachment::image(path)?,
-        FileKind::Audio if can.audio => Attachment::audio(path)?,
-        FileKind::Binary if can.embedded_context => Attachment::file(path)?,
-        _ => {
-            let (uri, name) = (file_uri(&absolute(path)?), name.to_owned());
-            let link = ContentBlock::ResourceLink { uri, name, mime_type: None, size: None };
-            return Ok(json!(link));
-        }
+    let read = open(path)?.take(HEAD).read_to_end(&mut head);
+    read.map_err(AttachmentError::unreadable(path))?;
+    let is_text = match std::str::from_utf8(&head) {
+        Ok(text) => !text.is_empty() && !text.contains('\0'),
+        // The head may end within a character.
+        Err(error) => error.error_len().is_none() && !head.contains(&0),
     };
-    Ok(attachment.blocks(true).remove(0))
+    // The name decides where the first bytes are ambiguous.
+    let guess = mime_guess::from_path(path);
+    let mime = guess.first();
+    let mime = mime.as_ref().map(|mime| (mime.type_().as_str(), mime.subtype().as_str()));
+    let attachment = match mime {
+        _ if image_type(&head).is_some() => can.image.then(|| Attachment::image(path)),
+        _ if is_text => None,
+        _ if audio_type(&guess).is_some() => can.audio.then(|| Attachment::audio(path)),
+        Some(("image", "png" | "jpeg" | "gif" | "webp")) => {
+            can.image.then(|| Attachment::image(path))
+        }
+        Some((kind, _)) if kind != "text" && !head.is_empty() => {
+            can.embedded_context.then(|| Attachment::file(path))
+        }
+        _ => None,
+    };
+    if let Some(attachment) = attachment {
+        return Ok(attachment?.blocks(true).remove(0));
+    }
+    let (uri, name) = (file_uri(&absolute(path)?), name.to_owned());
+    Ok(json!(ContentBlock::ResourceLink { uri, name, mime_type: None, size: None }))
 }
 
 fn no_image(path: &Path, bytes: &[u8]) -> AttachmentError {
@@ -278,8 +261,7 @@ fn recode(bytes: &[u8]) -> &'static str {
 
 /// Reads a file that holds a prompt; it may be a pipe, as of `<(…)`.
 pub fn prompt_file(path: &Path) -> Result<String> {
-    let failed = |error| AttachmentError::unreadable(path, &error);
-    let bytes = File::open(path).and_then(read_all).map_err(failed)?;
+    let bytes = File::open(path).and_then(read_all).map_err(AttachmentError::unreadable(path))?;
     let what = format!("`{}`", path.display());
     decoded(bytes.ok_or_else(|| too_big(&what))?, &what)
 }
@@ -336,7 +318,7 @@ fn audio_type(guess: &MimeGuess) -> Option<String> {
 
 /// An absolute path as JSON can carry it, with unresolved links.
 fn absolute(path: &Path) -> Result<String> {
-    let full = path::absolute(path).map_err(|error| AttachmentError::unreadable(path, &error))?;
+    let full = path::absolute(path).map_err(AttachmentError::unreadable(path))?;
     full.into_os_string().into_string().map_err(|full| {
         let path = full.display();
         AttachmentError::unfit(format!("`{path}` is not valid UTF-8"))
@@ -345,9 +327,9 @@ fn absolute(path: &Path) -> Result<String> {
 }
 
 fn open(path: &Path) -> Result<File> {
-    let failed = |error| AttachmentError::unreadable(path, &error);
+    let failed = AttachmentError::unreadable(path);
     // Checked before, because opening a pipe may block for ever.
-    if !fs::metadata(path).map_err(failed)?.is_file() {
+    if !fs::metadata(path).map_err(&failed)?.is_file() {
         let message = format!("`{}` is not a file", path.display());
         return Err(AttachmentError::unfit(message)
             .with_hint("add single files, or name the directory in the prompt"));
@@ -356,8 +338,7 @@ fn open(path: &Path) -> Result<File> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    let failed = |error| AttachmentError::unreadable(path, &error);
-    let bytes = read_all(open(path)?).map_err(failed)?;
+    let bytes = read_all(open(path)?).map_err(AttachmentError::unreadable(path))?;
     bytes.ok_or_else(|| too_big(&format!("`{}`", path.display())))
 }
 
