@@ -4,19 +4,17 @@
 //! for nothing. `acpd check` reports the reason.
 
 use std::env;
-use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use acpd_sys::paths::{Paths, beside};
+use acpd_sys::wait::End;
 
 /// Longest wait for the report.
 const LIMIT: Duration = Duration::from_secs(3);
 /// Most bytes of the report.
-const MOST: u64 = 64 << 10;
+const MOST: usize = 64 << 10;
 
 /// The program `acpd`: `$ACPD_EXE`, else the one next to this program, else the one in `PATH`.
 pub fn daemon_exe() -> PathBuf {
@@ -37,18 +35,13 @@ pub(crate) fn obstacle(paths: &Paths) -> Option<String> {
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     let mut child = command.spawn().ok()?;
-    let stderr = child.stderr.take()?;
-    let (tell, said) = mpsc::channel();
-    // The thread ends with the program.
-    thread::spawn(move || {
-        let mut text = String::new();
-        stderr.take(MOST).read_to_string(&mut text).ok();
-        tell.send(text).ok();
-    });
-    let said = said.recv_timeout(LIMIT);
+    let stderr = child.stderr.take().map(End::new);
+    let end = Instant::now() + LIMIT;
+    let said = stderr.map(|stderr| stderr?.read_until(end, MOST, |_| false));
     child.kill().ok();
     child.wait().ok();
-    program_error(&said.ok()?).map(|(reason, _)| reason.to_owned())
+    let said = String::from_utf8(said?.ok()?).ok()?;
+    program_error(&said).map(|(reason, _)| reason.to_owned())
 }
 
 /// Reason and hint of an error that a program of acpd wrote to stderr.
