@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::connect::{Options, PATIENCE as WRITE_PATIENCE, open_or_start};
 use crate::error::{ConnectError, LinkError, NotAnswering};
 use crate::resume::{Resumption, Verdict, unnumbered};
-use crate::silence::{Doubt, QUIET, Silence};
+use crate::silence::{QUIET, Silence, check_if_due};
 use crate::stream::{is_timeout, read_block, write_line};
 
 /// The usual patience of a link: how long a daemon may stay away while the user waits for it.
@@ -75,7 +75,7 @@ pub(crate) fn open(
         framer: Framer::new(usize::MAX),
         block: vec![0; BLOCK].into(),
         ready: VecDeque::new(),
-        doubt: Some(Doubt::new(QUIET)),
+        ping_after: Some(QUIET),
         silence: None,
         away: None,
         waiting: None,
@@ -307,8 +307,9 @@ pub struct LinkReader {
     framer: Framer,
     block: Box<[u8]>,
     ready: VecDeque<Bytes>,
-    /// Set while the daemon owes a line: its first one, or the answer to a call.
-    doubt: Option<Doubt>,
+    /// Set while the daemon owes a line, its first one or the answer to a call: the length of the
+    /// silence at which the next ping is due.
+    ping_after: Option<Duration>,
     /// Set if the caller wants [`LinkEvent::Silent`].
     silence: Option<Silence>,
     /// When the connection was lost; `None` once it is resumed.
@@ -368,21 +369,8 @@ impl LinkReader {
                         self.framer.push(&self.block[..count]);
                         self.take_lines()?
                     }
-                    Err(error) if is_timeout(&error) && self.doubt.is_some() => {
-                        self.await_line()?;
-                        true
-                    }
-                    Err(error) if is_timeout(&error) && self.away.is_some() => {
-                        if self.has_waited_enough() {
-                            let silent = NotAnswering::now(&self.shared.options.paths);
-                            return Err(self.give_up(silent.into()));
-                        }
-                        true
-                    }
                     Err(error) if is_timeout(&error) => {
-                        let silence = self.silence.as_mut();
-                        let silent = silence.and_then(|it| it.look(&self.shared.options));
-                        if let Some(silent) = silent {
+                        if let Some(silent) = self.on_silence()? {
                             return Ok(Some(LinkEvent::Silent(silent)));
                         }
                         true
@@ -418,7 +406,7 @@ impl LinkReader {
     /// Notes that the daemon owes a line, or the answer to a ping.
     pub(crate) fn expect_line(&mut self) {
         if self.away.is_none() && self.ready.is_empty() {
-            self.doubt = Some(Doubt::new(QUIET));
+            self.ping_after = Some(QUIET);
             self.waiting = None;
             self.limit = Some(FIRST_LOOK);
         }
@@ -455,24 +443,28 @@ impl LinkReader {
         if let Some(silence) = &mut self.silence {
             *silence = Silence::begin();
         }
-        if self.doubt.take().is_some() {
+        if self.ping_after.take().is_some() {
             self.waiting = None;
             self.limit = None;
         }
     }
 
-    /// Checks that a daemon that owes a line is there, if the client waits for it.
-    fn await_line(&mut self) -> Result<(), LinkError> {
-        if !self.shared.lock().memory.waits() {
-            return Ok(());
-        }
-        let since = *self.waiting.get_or_insert_with(Instant::now);
-        match &mut self.doubt {
-            Some(doubt) if since.elapsed() >= doubt.after() => {
-                Ok(doubt.check(&self.shared.options)?)
+    /// Checks that a silent daemon is there, if it owes a line for which the client waits, or has not
+    /// resumed the connection. Otherwise returns it if the caller wants that.
+    fn on_silence(&mut self) -> Result<Option<NotAnswering>, LinkError> {
+        let options = &self.shared.options;
+        if let Some(after) = &mut self.ping_after {
+            if self.shared.lock().memory.waits() {
+                let since = *self.waiting.get_or_insert_with(Instant::now);
+                check_if_due(after, since, options)?;
             }
-            _ => Ok(()),
+        } else if self.away.is_none() {
+            return Ok(self.silence.as_mut().and_then(|silence| silence.look(options)));
+        } else if self.has_waited_enough() {
+            let silent = NotAnswering::now(&self.shared.options.paths);
+            return Err(self.give_up(silent.into()));
         }
+        Ok(None)
     }
 
     /// Returns [`LinkEvent::Resumed`] if acpd has just resumed the connection.
@@ -495,22 +487,17 @@ impl LinkReader {
         inner.waiting = 0;
         let resumable = inner.memory.lost() && !self.patience.is_zero();
         inner.ended = !resumable || inner.memory.is_turned_away();
-        let told = inner.memory.refusal().filter(|_| inner.ended).cloned();
         let (has_ended, is_stopped) = (inner.ended, inner.memory.is_stopped());
+        let refusal = inner.memory.refusal().filter(|_| has_ended).cloned();
         self.shared.changed.notify_all();
         drop(inner);
-        if let Some(told) = told {
-            return Err(LinkError::Dismissed(told));
-        }
-        if has_ended && is_stopped {
-            return Err(LinkError::Stopped);
-        }
         if has_ended {
-            return Err(LinkError::Closed);
+            let reason = if is_stopped { LinkError::Stopped } else { LinkError::Closed };
+            return Err(refusal.map_or(reason, LinkError::Dismissed));
         }
         self.stream = None;
         // From here on the link waits for the daemon's return, not for its first line.
-        self.doubt = None;
+        self.ping_after = None;
         // A line that was cut off comes again.
         self.framer = Framer::new(usize::MAX);
         if self.away.is_some() {

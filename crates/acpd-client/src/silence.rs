@@ -35,7 +35,8 @@ pub fn stopped_daemon(paths: &Paths) -> Option<NotAnswering> {
 #[derive(Debug)]
 pub(crate) struct Silence {
     since: Instant,
-    doubt: Doubt,
+    /// The length of the silence at which the next ping is due.
+    ping_after: Duration,
     /// The daemon that did not answer a ping. It may have sent a line since.
     found: Option<NotAnswering>,
     is_reported: bool,
@@ -43,8 +44,7 @@ pub(crate) struct Silence {
 
 impl Silence {
     pub(crate) fn begin() -> Silence {
-        let doubt = Doubt::new(LOOK);
-        Silence { since: Instant::now(), doubt, found: None, is_reported: false }
+        Silence { since: Instant::now(), ping_after: LOOK, found: None, is_reported: false }
     }
 
     /// Longest wait of a read before the next [`look`](Silence::look).
@@ -63,46 +63,38 @@ impl Silence {
             return Some(found);
         }
         if !self.is_reported && self.since.elapsed() >= LOOK {
-            let is_due = self.since.elapsed() >= self.doubt.after();
-            let ping = || if is_due { self.doubt.check(options).err() } else { None };
+            let ping = || check_if_due(&mut self.ping_after, self.since, options).err();
             self.found = stopped_daemon(&options.paths).or_else(ping);
         }
         None
     }
 }
 
-/// The schedule of pings during one silence: less and less often.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Doubt(Duration);
-
-impl Doubt {
-    pub(crate) fn new(first: Duration) -> Doubt {
-        Doubt(first)
+/// Pings a daemon that has been silent for `after`, counted from `since`; the pings of one silence
+/// come less and less often. A daemon that has ended does not count as silent: its clients notice
+/// the end of their connections.
+pub(crate) fn check_if_due(
+    after: &mut Duration,
+    since: Instant,
+    options: &Options,
+) -> Result<(), NotAnswering> {
+    if since.elapsed() < *after {
+        return Ok(());
     }
-
-    /// The length of the silence at which the next ping is due.
-    pub(crate) fn after(self) -> Duration {
-        self.0
+    *after = next_ping(*after);
+    let stream = match open(options) {
+        Ok(Some(stream)) => stream,
+        Err(ConnectError::NotAnswering(silent)) => return Err(silent),
+        Ok(None) | Err(_) => return Ok(()),
+    };
+    match ping(&stream) {
+        Err(error) if is_timeout(&error) => Err(NotAnswering::now(&options.paths)),
+        Ok(_) | Err(_) => Ok(()),
     }
+}
 
-    /// Checks that the daemon answers. A daemon that has ended does not count as silent: its
-    /// clients notice the end of their connections.
-    pub(crate) fn check(&mut self, options: &Options) -> Result<(), NotAnswering> {
-        self.ping_later();
-        let stream = match open(options) {
-            Ok(Some(stream)) => stream,
-            Err(ConnectError::NotAnswering(silent)) => return Err(silent),
-            Ok(None) | Err(_) => return Ok(()),
-        };
-        match ping(&stream) {
-            Err(error) if is_timeout(&error) => Err(NotAnswering::now(&options.paths)),
-            Ok(_) | Err(_) => Ok(()),
-        }
-    }
-
-    fn ping_later(&mut self) {
-        self.0 += self.0.min(SELDOM);
-    }
+fn next_ping(after: Duration) -> Duration {
+    after + after.min(SELDOM)
 }
 
 /// Waits for any answer.
@@ -119,12 +111,9 @@ mod tests {
 
     #[test]
     fn a_daemon_that_is_there_is_asked_less_and_less_often_but_every_minute() {
-        let mut doubt = Doubt::new(Duration::from_secs(2));
-        let asked = std::iter::repeat_with(|| {
-            let at = doubt.after().as_secs();
-            doubt.ping_later();
-            at
-        });
-        assert_eq!(asked.take(9).collect::<Vec<_>>(), [2, 4, 8, 16, 32, 64, 124, 184, 244]);
+        let first = Some(Duration::from_secs(2));
+        let asked = std::iter::successors(first, |after| Some(next_ping(*after)));
+        let asked: Vec<u64> = asked.take(9).map(|after| after.as_secs()).collect();
+        assert_eq!(asked, [2, 4, 8, 16, 32, 64, 124, 184, 244]);
     }
 }
