@@ -38,6 +38,9 @@ const WAIT: Duration = Duration::from_millis(20);
 /// Boots that a restored journal skips if those of the current journal cannot be read.
 const UNKNOWN_BOOTS: u64 = 1000;
 
+/// Ends of the names of SQLite's files next to a database.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
 /// Stages of a copy. `Copying` is reported many times, the others once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
@@ -235,7 +238,7 @@ fn copy(
 ) -> Result<Copied, CopyError> {
     file.set_len(0).map_err(failed("write", to))?;
     // Leftovers of a killed process would be rolled back into the new file.
-    remove_other_files(to)?;
+    remove_ends(to, &BESIDE)?;
     let failed_store = store_failed(to);
     let mut copied = || -> rusqlite::Result<(Connection, String)> {
         // One transaction: else each commit of a daemon would restart the copy.
@@ -384,12 +387,7 @@ fn rename(from: &Path, to: &Path) -> Result<(), CopyError> {
 /// Removes a database and SQLite's files next to it.
 fn remove(path: &Path) -> Result<(), CopyError> {
     remove_ends(path, &[""])?;
-    remove_other_files(path)
-}
-
-/// Removes SQLite's files next to a database.
-fn remove_other_files(path: &Path) -> Result<(), CopyError> {
-    remove_ends(path, &["-wal", "-shm", "-journal"])
+    remove_ends(path, &BESIDE)
 }
 
 fn remove_ends(path: &Path, ends: &[&str]) -> Result<(), CopyError> {

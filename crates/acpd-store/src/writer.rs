@@ -145,11 +145,7 @@ struct Trouble {
     reported: Option<StoreError>,
 }
 
-impl Default for Trouble {
-    fn default() -> Trouble {
-        Trouble { delay: FIRST_DELAY, reported: None }
-    }
-}
+const NO_TROUBLE: Trouble = Trouble { delay: FIRST_DELAY, reported: None };
 
 impl<F: Fn(Report)> Work<F> {
     /// Runs until the handle is dropped and everything is written, or until it has to give up.
@@ -191,7 +187,7 @@ impl<F: Fn(Report)> Work<F> {
     /// others.
     fn commit_all(&mut self, waiting: &mut VecDeque<CommitBatch>) -> Result<(), StoreError> {
         let mut size = waiting.len();
-        let mut trouble = Trouble::default();
+        let mut trouble = NO_TROUBLE;
         while let Some(first) = waiting.front() {
             let tag = first.tag;
             match self.commit(waiting.iter().take(size)) {
@@ -201,7 +197,7 @@ impl<F: Fn(Report)> Work<F> {
                     }
                     self.committed();
                     size = waiting.len();
-                    trouble = Trouble::default();
+                    trouble = NO_TROUBLE;
                 }
                 Err(_) if size > 1 => size = 1,
                 Err(reason) => self.wait_out(&mut trouble, Some(tag), reason)?,
@@ -212,7 +208,7 @@ impl<F: Fn(Report)> Work<F> {
 
     /// Checks the files; waits until later batches can be written.
     fn look(&mut self) -> Result<(), StoreError> {
-        let mut trouble = Trouble::default();
+        let mut trouble = NO_TROUBLE;
         while let Err(reason) = self.files.check() {
             self.wait_out(&mut trouble, None, reason)?;
         }
@@ -296,18 +292,14 @@ impl<F: Fn(Report)> Work<F> {
         Ok(())
     }
 
-    /// Checks whether the file was cut after its database became shorter.
-    fn expect_no_cut(&mut self) -> Result<(), StoreError> {
-        // A thread that copies from the log may be about to cut the file.
-        let Ok(_turn) = self.copying.try_lock() else { return Ok(()) };
-        self.files.has_length(chores::length(&self.conn)?)
-    }
-
     /// Does what is due between two transactions.
     fn prepare(&mut self) -> Result<(), StoreError> {
         self.files.check()?;
-        if self.files.is_cut_expected() {
-            self.expect_no_cut()?;
+        // A thread that copies from the log may be about to cut the file.
+        if self.files.is_cut_expected()
+            && let Ok(_turn) = self.copying.try_lock()
+        {
+            self.files.has_length(chores::length(&self.conn)?)?;
         }
         let length = pages_in_log(&self.conn)?;
         if length > self.log_limit {
