@@ -1,11 +1,11 @@
 //! A disk without room, and a queue in front of it.
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, TrySendError, channel};
+use std::sync::mpsc::{Sender, TrySendError, channel};
 
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::record::{EventKind, Record};
-use acpd_store::{CommitBatch, Reader, Report, StoreError, Writer, open};
+use acpd_store::{CommitBatch, Report, StoreError};
 
 use crate::crash::{commits_in_log, pin_log};
 use crate::running::{Running, event, session, turn};
@@ -97,36 +97,19 @@ fn closing_a_store_that_fails_says_why_and_leaves_what_was_committed() {
     store.close();
 }
 
-/// A store whose writer, when it has reported its first batch (tag 0), takes nothing more until `go`.
-struct Held {
-    writer: Writer,
-    reader: Reader,
-    reports: Receiver<Report>,
-    go: Sender<()>,
-}
-
-impl Held {
-    /// With these records in the first batch.
-    fn start(path: &Path, first: Vec<Record>) -> Held {
-        let (reported, reports) = channel();
-        let (go, gate) = channel();
-        let (writer, reader, _) = open(path, move |report| {
-            let is_first = report == (Report::Committed { tag: 0 });
-            reported.send(report).ok();
-            if is_first {
-                gate.recv().ok();
-            }
-        })
-        .unwrap();
-        let held = Held { writer, reader, reports, go };
-        held.send(0, first);
-        assert_eq!(held.reports.recv().unwrap(), Report::Committed { tag: 0 });
-        held
-    }
-
-    fn send(&self, tag: u64, records: Vec<Record>) {
-        self.writer.commit(CommitBatch { records, durable: tag == 20, tag }).unwrap();
-    }
+/// A store whose writer, when it has committed this batch, takes nothing more until it is told to.
+fn held(dir: &Path, first: Vec<Record>) -> (Running, Sender<()>) {
+    let ((came, at_gate), (go, gate)) = (channel(), channel());
+    let mut store = Running::open_with(dir, move |report| {
+        if *report == (Report::Committed { tag: 1 }) {
+            came.send(()).ok();
+            gate.recv().ok();
+        }
+    })
+    .unwrap();
+    store.send(first);
+    at_gate.recv().unwrap();
+    (store, go)
 }
 
 #[test]
@@ -135,40 +118,41 @@ fn batches_that_wait_are_committed_together_and_reported_in_order() {
     Running::start(dir.path()).close();
     let path = dir.path().join("acpd.db");
     let pin = pin_log(&path);
-    let mut held = Held::start(&path, vec![session(1)]);
-    for tag in 1..=50 {
-        held.send(tag, vec![small(tag)]);
+    let (mut store, go) = held(dir.path(), vec![session(1)]);
+    for seq in 1..=50 {
+        store.send(vec![small(seq)]);
     }
-    held.go.send(()).unwrap();
-    for tag in 1..=50 {
-        assert_eq!(held.reports.recv().unwrap(), Report::Committed { tag });
+    go.send(()).unwrap();
+    for tag in 1..=51 {
+        assert_eq!(store.report(), Report::Committed { tag });
     }
-    let rows = held.reader.events(ONE, 0, Seq::MAX, usize::MAX).unwrap();
-    assert!(rows.iter().map(|row| row.seq).eq(1..=50));
+    assert!(store.journal(ONE).iter().map(|row| row.seq).eq(1..=50));
     let commits = commits_in_log(&std::fs::read(dir.path().join("acpd.db-wal")).unwrap());
     assert!(commits <= 3, "51 batches took {commits} transactions");
     drop(pin);
-    held.writer.close().unwrap();
+    store.close();
 }
 
 #[test]
 fn of_batches_that_wait_together_only_the_one_that_fails_and_those_after_it_are_held_back() {
     let dir = tempfile::tempdir().unwrap();
-    let mut held = Held::start(&dir.path().join("acpd.db"), vec![session(1)]);
-    held.writer.limit_pages(Some(1));
-    held.send(1, vec![small(1)]);
-    held.send(2, vec![small(2), big(3)]);
-    held.send(3, vec![small(4)]);
-    held.go.send(()).unwrap();
-    assert_eq!(held.reports.recv().unwrap(), Report::Committed { tag: 1 });
-    assert!(fails_for_lack_of_room(&held.reports.recv().unwrap(), 2));
-    assert_eq!(held.reader.events(ONE, 0, Seq::MAX, usize::MAX).unwrap().len(), 1);
-    held.writer.limit_pages(None);
-    for tag in 2..=3 {
-        assert_eq!(held.reports.recv().unwrap(), Report::Committed { tag });
+    let (mut store, go) = held(dir.path(), vec![session(1)]);
+    store.writer.limit_pages(Some(1));
+    for records in [vec![small(1)], vec![small(2), big(3)], vec![small(4)]] {
+        store.send(records);
     }
-    assert_eq!(held.reader.events(ONE, 0, Seq::MAX, usize::MAX).unwrap().len(), 4);
-    held.writer.close().unwrap();
+    go.send(()).unwrap();
+    for tag in 1..=2 {
+        assert_eq!(store.report(), Report::Committed { tag });
+    }
+    assert!(fails_for_lack_of_room(&store.report(), 3));
+    assert_eq!(store.journal(ONE).len(), 1);
+    store.writer.limit_pages(None);
+    for tag in 3..=4 {
+        assert_eq!(store.report(), Report::Committed { tag });
+    }
+    assert_eq!(store.journal(ONE).len(), 4);
+    store.close();
 }
 
 #[test]
@@ -246,15 +230,16 @@ fn l14_a_batch_that_meets_a_database_that_was_cut_is_not_written() {
     let path = dir.path().join("acpd.db");
     Running::start(dir.path()).close();
     // An idle writer looks at its files by itself; this one is not idle.
-    let held = Held::start(&path, vec![]);
+    let (mut store, go) = held(dir.path(), vec![]);
     std::fs::write(&path, "").unwrap();
-    held.send(1, vec![session(1)]);
-    held.go.send(()).unwrap();
-    let told = held.reports.recv().unwrap();
-    let Report::Failing { tag: Some(1), reason: StoreError::Gone(reason) } = &told else {
+    store.send(vec![session(1)]);
+    go.send(()).unwrap();
+    assert_eq!(store.report(), Report::Committed { tag: 1 });
+    let told = store.report();
+    let Report::Failing { tag: Some(2), reason: StoreError::Gone(reason) } = &told else {
         panic!("{told:?}");
     };
     assert!(reason.contains("was cut"), "{reason}");
-    assert!(matches!(held.writer.close(), Err(StoreError::Gone(_))));
+    assert!(matches!(store.writer.close(), Err(StoreError::Gone(_))));
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
 }

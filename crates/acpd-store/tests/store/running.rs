@@ -26,12 +26,18 @@ pub(crate) struct Running {
 impl Running {
     /// Opens `acpd.db` in this directory.
     pub(crate) fn open(dir: &Path) -> Result<Running, OpenError> {
+        Running::open_with(dir, |_| {})
+    }
+
+    /// `look` sees each report on the writer's thread, before anything else happens.
+    pub(crate) fn open_with(
+        dir: &Path,
+        look: impl Fn(&Report) + Send + 'static,
+    ) -> Result<Running, OpenError> {
         let (send, reports) = channel();
         let (writer, reader, snapshot) = open(&dir.join("acpd.db"), move |report| {
-            // No test waits for work that is done in pauses.
-            if !matches!(report, Report::Tidied(_)) {
-                drop(send.send(report));
-            }
+            look(&report);
+            drop(send.send(report));
         })?;
         Ok(Running { writer, reader, snapshot, reports, last_tag: 0 })
     }
@@ -50,8 +56,14 @@ impl Running {
         tag
     }
 
-    /// The writer's next report.
+    /// The writer's next report, except for work that is done in pauses.
     pub(crate) fn report(&self) -> Report {
+        std::iter::repeat_with(|| self.any_report())
+            .find(|report| !matches!(report, Report::Tidied(_)))
+            .expect("it is found or waited for")
+    }
+
+    pub(crate) fn any_report(&self) -> Report {
         self.reports.recv_timeout(Duration::from_mins(1)).expect("the writer reports")
     }
 

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::record::{EventKind, Record};
-use acpd_store::{CommitBatch, Report, Sizes, StoreError, Tidied, Writer, open};
+use acpd_store::{Report, Sizes, StoreError, Tidied};
 use rusqlite::Connection;
 
 use crate::crash::pin_log;
@@ -79,36 +79,12 @@ fn await_copied(dir: &Path) {
     }
 }
 
-/// A store of which each report is seen on the writer's thread before anything else happens there.
-struct Seen {
-    writer: Writer,
-    reports: Receiver<Report>,
-}
-
-impl Seen {
-    fn start(dir: &Path, look: impl Fn(&Report) + Send + 'static) -> Seen {
-        let (send, reports) = channel();
-        let (writer, ..) = open(&dir.join("acpd.db"), move |report| {
-            look(&report);
-            send.send(report).ok();
-        })
-        .unwrap();
-        Seen { writer, reports }
-    }
-
-    fn commit(&self, tag: u64, records: Vec<Record>) {
-        self.writer.commit(CommitBatch { records, durable: false, tag }).unwrap();
-    }
-
-    fn report(&self) -> Report {
-        self.reports.recv_timeout(PATIENCE).expect("the writer reports")
-    }
-
+impl Running {
     /// Returns all work that was done when `is_enough` accepts its sum.
     fn tidied(&self, mut is_enough: impl FnMut(Tidied) -> bool) -> Tidied {
         let mut sum = Tidied::default();
         while !is_enough(sum) {
-            if let Report::Tidied(more) = self.report() {
+            if let Report::Tidied(more) = self.any_report() {
                 sum.removed += more.removed;
                 sum.given_back += more.given_back;
             }
@@ -117,18 +93,11 @@ impl Seen {
     }
 
     /// Commits until the database file has at most `bytes` bytes; nothing may fail meanwhile.
-    fn commit_until_cut(&self, dir: &Path, bytes: u64) {
+    fn commit_until_cut(&mut self, dir: &Path, bytes: u64) {
         let path = dir.join("acpd.db");
         let begin = Instant::now();
-        for tag in 1000.. {
-            self.commit(tag, vec![Record::Boot { boot: tag }]);
-            loop {
-                match self.report() {
-                    Report::Committed { .. } => break,
-                    Report::Tidied(_) => {}
-                    other => panic!("{other:?}"),
-                }
-            }
+        for boot in 1000.. {
+            self.commit(vec![Record::Boot { boot }]);
             if fs::metadata(&path).unwrap().len() <= bytes {
                 return;
             }
@@ -147,16 +116,17 @@ fn a_long_journal_goes_in_pieces_and_whoever_dies_in_between_leaves_a_whole_data
     fill(dir.path());
     let pin = pin_log(&dir.path().join("acpd.db"));
     let (path, (keep, kept)) = (dir.path().to_owned(), channel());
-    let store = Seen::start(dir.path(), move |_| {
+    let mut store = Running::open_with(dir.path(), move |_| {
         let read = |name| fs::read(path.join(name)).unwrap();
         keep.send((read("acpd.db"), read("acpd.db-wal"))).ok();
-    });
-    store.commit(1, remove());
+    })
+    .unwrap();
+    store.send(remove());
     let tidied = store.tidied(|sum| sum.removed >= LINES * LINE);
     assert_eq!(tidied.removed, LINES * LINE);
     store.tidied(|sum| sum.given_back > 0 && free_pages(dir.path()) <= SPARE);
     drop(pin);
-    store.writer.close().unwrap();
+    store.close();
 
     let wrecks: Vec<_> = kept.iter().collect();
     assert!(wrecks.len() > 40, "{} transactions are few", wrecks.len());
@@ -178,11 +148,11 @@ fn a_long_journal_goes_in_pieces_and_whoever_dies_in_between_leaves_a_whole_data
         left = found;
 
         let dir = unpacked();
-        let again = Seen::start(dir.path(), |_| {});
+        let mut again = Running::start(dir.path());
         let lines = left * LINE;
         again.tidied(|sum| sum.removed >= lines && free_pages(dir.path()) <= WORTH);
         again.commit_until_cut(dir.path(), 6 << 20);
-        again.writer.close().unwrap();
+        again.close();
         check_whole(dir.path());
         assert_eq!(lines_left(dir.path()), 0);
     }
@@ -208,21 +178,20 @@ fn the_file_gets_shorter_under_a_daemon_that_goes_on_and_a_cut_is_still_noticed(
     fill(dir.path());
     let path = dir.path().join("acpd.db");
     assert!(fs::metadata(&path).unwrap().len() > LINES * LINE);
-    let store = Seen::start(dir.path(), |_| {});
-    store.commit(1, remove());
+    let mut store = Running::start(dir.path());
+    store.send(remove());
     store.tidied(|sum| sum.given_back > 0 && free_pages(dir.path()) <= SPARE);
     store.commit_until_cut(dir.path(), 3 << 20);
     check_whole(dir.path());
 
     // Longer than it was ever to be: what is not expected is a cut.
-    for tag in 1..=10 {
-        store.commit(tag, vec![line(SHORT, 3 + tag, 1_000_000)]);
-        assert_eq!(store.report(), Report::Committed { tag });
+    for seq in 4..=13 {
+        store.commit(vec![line(SHORT, seq, 1_000_000)]);
     }
     // A copy from the log makes a file that was cut longer again.
     await_copied(dir.path());
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
-    store.commit(11, vec![line(SHORT, 14, 10)]);
+    store.send(vec![line(SHORT, 14, 10)]);
     let told = store.report();
     let Report::Failing { reason: StoreError::Gone(reason), .. } = &told else {
         panic!("{told:?}");
@@ -235,15 +204,15 @@ fn the_file_gets_shorter_under_a_daemon_that_goes_on_and_a_cut_is_still_noticed(
 fn a_flood_is_not_faster_than_what_removes() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
-    let store = Seen::start(dir.path(), |_| {});
-    store.commit(0, remove());
+    let mut store = Running::start(dir.path());
+    store.send(remove());
     let (mut written, mut removed) = (0, 0);
     for seq in 4..=60 {
-        store.commit(seq, vec![line(SHORT, seq, LINE)]);
+        let sent = store.send(vec![line(SHORT, seq, LINE)]);
         written += LINE;
         loop {
-            match store.report() {
-                Report::Committed { tag } if tag == seq => break,
+            match store.any_report() {
+                Report::Committed { tag } if tag == sent => break,
                 Report::Tidied(more) => removed += more.removed,
                 _ => {}
             }
@@ -251,7 +220,7 @@ fn a_flood_is_not_faster_than_what_removes() {
     }
     // The last step may be still to come.
     assert!(removed + LINE > written, "{removed} of {written}");
-    store.writer.close().unwrap();
+    store.close();
 }
 
 #[test]
@@ -267,11 +236,11 @@ fn a_journal_that_an_older_acpd_made_loses_its_lines_and_keeps_its_length() {
     }
     store.close();
     let length = fs::metadata(dir.path().join("acpd.db")).unwrap().len();
-    let store = Seen::start(dir.path(), |_| {});
-    store.commit(1, vec![Record::SessionRemoved { session: SessionKey(7) }]);
+    let mut store = Running::start(dir.path());
+    store.send(vec![Record::SessionRemoved { session: SessionKey(7) }]);
     let tidied = store.tidied(|sum| sum.removed >= LINE * LINES);
     assert_eq!(tidied.given_back, 0);
-    store.writer.close().unwrap();
+    store.close();
     assert_eq!(number(dir.path(), "SELECT count(*) FROM events WHERE key >> 36 = 7"), 0);
     assert_eq!(fs::metadata(dir.path().join("acpd.db")).unwrap().len(), length);
 }
