@@ -29,9 +29,8 @@ impl Hub {
         let (kind, class) = (read.kind.as_deref(), read.class());
         if read.is_update() && class == UpdateClass::NotAsked {
             let kind = kind.unwrap_or_default();
-            return self
-                .cx
-                .note(process.host, &format!("skipped a `{kind}`, which nobody asked for"));
+            let text = format!("skipped a `{kind}`, which nobody asked for");
+            return self.cx.note(process.host, &text);
         }
         let child = match kind.filter(|_| read.is_update()) {
             Some("subagent_update") => match self.announce_child(process.slot, key, read.line) {
