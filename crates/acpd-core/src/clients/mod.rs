@@ -48,7 +48,7 @@ use crate::fault::Fault;
 use crate::hash::number_of;
 use crate::ids::{ClientId, Requester, SessionKey, Time};
 use crate::input::{ClientOrigin, View};
-use crate::views::responder::Responder;
+use crate::views::Responder;
 
 #[derive(Debug, Default)]
 pub(crate) struct Clients {

@@ -56,8 +56,7 @@ use crate::questions::question::{OpenQuestion, QuestionKind};
 use crate::record::{EventKind, InteractionRow, Record, SessionRow};
 use crate::tool_calls::call::Call;
 use crate::tool_calls::frozen::Frozen;
-use crate::views::responder::Responder;
-use crate::views::sentence;
+use crate::views::{Responder, sentence};
 
 pub(crate) use crate::questions::question::{QuestionPlace, QuestionSubject};
 

@@ -23,8 +23,7 @@ use crate::gist::gist;
 use crate::ids::{ClientId, HostId, InteractionId, Requester, SessionKey, Time};
 use crate::record::{InteractionRow, SessionRow};
 use crate::tool_calls::frozen::Frozen;
-use crate::views::responder::Responder;
-use crate::views::{with_known_session, with_own_content};
+use crate::views::{Responder, with_known_session, with_own_content};
 
 /// Maximum length of a page's address in bytes.
 const LONGEST_URL: usize = 8 << 10;

@@ -52,9 +52,7 @@ use crate::services::requests::{AgentRequest, Executor};
 use crate::services::terminals::{
     Mirrors, Terminal, TerminalCall, exit_status, own_terminal, unknown,
 };
-use crate::views::responder::Responder;
-use crate::views::terminal_name::TerminalName;
-use crate::views::with_known_session;
+use crate::views::{Responder, TerminalName, with_known_session};
 
 pub(crate) use crate::services::requests::RequestKind;
 

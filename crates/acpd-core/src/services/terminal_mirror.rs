@@ -29,8 +29,7 @@ use crate::record::{EventKind, InteractionRow, Record, SessionRow};
 use crate::services::AgentServices;
 use crate::services::terminals::Mirror;
 use crate::timers::Timer;
-use crate::views::terminal_name::TerminalName;
-use crate::views::{replace_terminals, text_item};
+use crate::views::{TerminalName, replace_terminals, text_item};
 
 /// Tool calls that are updated for one command.
 const SHOWN: usize = 4;

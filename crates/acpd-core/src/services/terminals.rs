@@ -11,7 +11,7 @@ use crate::cx::Cx;
 use crate::ids::{InteractionId, SessionKey, Time};
 use crate::input::{Effect, TerminalEnd, TerminalTail};
 use crate::services::AgentServices;
-use crate::views::terminal_name::TerminalName;
+use crate::views::TerminalName;
 
 /// Remembered terminals of one session.
 const MOST: usize = 64;

@@ -3,27 +3,32 @@
 //! Architecture invariant: live lines and journal lines go through one function, so a client that
 //! falls behind sees the same lines.
 
-pub(crate) mod responder;
-pub(crate) mod terminal_name;
-
 use std::borrow::Cow;
+use std::fmt;
 
 use acp_wire::{StateKey, build, locate, remove_member, set_member, splice, str_at};
-use acpd_api::{NAMESPACE, Reseed, RestoreLevel, Restored, Skipped, Untrusted, method};
+use acpd_api::{ClientName, NAMESPACE, Reseed, RestoreLevel, Restored, Skipped, Untrusted, method};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::ids::{Seq, SessionKey};
+use crate::ids::{ClientId, InteractionId, Seq, SessionKey};
 use crate::input::{Read, View};
 use crate::record::{EventKind, EventRow};
-use crate::views::terminal_name::TerminalName;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JournalHead<'a> {
     pub(crate) session: SessionKey,
     pub(crate) public_id: &'a str,
     pub(crate) head: Seq,
+}
+
+/// A connected client that may decide for a person, so agents may ask it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Responder<'a> {
+    pub(crate) client: ClientId,
+    pub(crate) name: &'a ClientName,
+    pub(crate) view: &'a View,
 }
 
 /// Returns `None` for a hidden line. `update`: the kind of the update, if the caller has read it.
@@ -236,5 +241,41 @@ impl Read {
             return None;
         }
         render(&row.line, row.kind, None, row.seq, &self.public_id, &self.view)
+    }
+}
+
+/// Id of a terminal for agents, which names the owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TerminalName<'a> {
+    /// A terminal of acpd, named after the request that created it.
+    Own(InteractionId),
+    Editor {
+        editor: u64,
+        id: &'a str,
+    },
+}
+
+impl<'a> TerminalName<'a> {
+    pub(crate) fn parse(text: &'a str) -> Option<TerminalName<'a>> {
+        if let Some(number) = text.strip_prefix("acpd-") {
+            return InteractionId::parse(number).map(TerminalName::Own);
+        }
+        let mut parts = text.strip_prefix("editor-")?.splitn(3, '-');
+        let (boot, number, id) = (parts.next()?, parts.next()?, parts.next()?);
+        let (boot, number): (u32, u32) = (boot.parse().ok()?, number.parse().ok()?);
+        let editor = (u64::from(boot) << 32) | u64::from(number);
+        // A client without terminals has this number.
+        (editor != 0).then_some(TerminalName::Editor { editor, id })
+    }
+}
+
+impl fmt::Display for TerminalName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TerminalName::Own(number) => write!(f, "acpd-{}", number.text()),
+            TerminalName::Editor { editor, id } => {
+                write!(f, "editor-{}-{id}", InteractionId(*editor).text())
+            }
+        }
     }
 }
