@@ -1,7 +1,7 @@
 //! Extension methods and notices, with their parameters and results.
 //!
-//! Each method declares the rights of a client under an agent ([`UnderAgent`]). `docs/reference.md`
-//! is generated from these declarations.
+//! Each method declares its effect ([`MethodEffect`]) and the rights of a client under an agent
+//! ([`UnderAgent`]). `docs/reference.md` is generated from these declarations.
 
 use serde_json::Value;
 
@@ -21,9 +21,35 @@ use crate::{
     UndoResult, UsageParams, UsageReport, Watched,
 };
 
+/// Effect of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MethodEffect {
+    /// Nothing changes, so the request needs no journal.
+    Reads,
+    /// A client without the answer sends the request again.
+    Repeats,
+    /// The answer is kept until the client confirms it.
+    Once,
+}
+
+use MethodEffect::{Once, Reads, Repeats};
+
+impl MethodEffect {
+    /// Returns the effect of a method; unknown ones may change anything.
+    pub fn of_method(name: &str) -> MethodEffect {
+        match name {
+            "session/list" | "session/status" => Reads,
+            "initialize" | "session/load" | "session/resume" => Repeats,
+            _ => {
+                EFFECTS.iter().find(|(known, _)| *known == name).map_or(Once, |(_, effect)| *effect)
+            }
+        }
+    }
+}
+
 /// Declares methods that clients call, and the table of them.
 macro_rules! methods {
-    ($($(#[doc = $doc:literal])* $name:ident = $method:literal, $params:ty => $result:ty, $rights:expr;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident = $method:literal, $params:ty => $result:ty, $effect:expr, $rights:expr;)*) => {
         $(
             $(#[doc = $doc])*
             pub const $name: &str = $method;
@@ -32,6 +58,8 @@ macro_rules! methods {
 
         /// Methods that clients call, with the rights of a client under an agent.
         pub const METHODS: &[(&str, UnderAgent)] = &[$(($name, $rights)),*];
+
+        const EFFECTS: &[(&str, MethodEffect)] = &[$(($name, $effect)),*];
     };
 }
 
@@ -51,119 +79,119 @@ macro_rules! notices {
 
 methods! {
     /// Returns the daemon, all agents, and all sessions that are not archived.
-    STATUS = "_acpd/status", StatusParams => Status, Allowed;
+    STATUS = "_acpd/status", StatusParams => Status, Reads, Allowed;
     /// Returns all sessions, agents and open questions, then sends changes (`_acpd/changed`) until
     /// the connection ends.
-    WATCH = "_acpd/watch", Empty => Watched, Allowed;
+    WATCH = "_acpd/watch", Empty => Watched, Reads, Allowed;
     /// Answered at once from memory. A client that waits for another answer uses it on a second
     /// connection to check that the daemon is there.
-    PING = "_acpd/ping", Empty => Empty, Allowed;
+    PING = "_acpd/ping", Empty => Empty, Reads, Allowed;
     /// Cancels running turns, stops every agent, answers, and ends the daemon. With `detach` agents
     /// and turns continue. The error is `agent_leftovers` if a process survives SIGKILL; the daemon
     /// ends without it.
-    DAEMON_STOP = "_acpd/daemon/stop", DaemonStopParams => Empty, Refused("stop the daemon");
+    DAEMON_STOP = "_acpd/daemon/stop", DaemonStopParams => Empty, Repeats, Refused("stop the daemon");
     /// Replaces the running daemon by the installed program, under the same pid (Windows: another
     /// one); agents and turns continue. If that program could not start, the reason is the error,
     /// and nothing changes. The answer is sent before the replacement; the next daemon has another
     /// `boot`.
-    DAEMON_RESTART = "_acpd/daemon/restart", DaemonRestartParams => Empty, Allowed;
+    DAEMON_RESTART = "_acpd/daemon/restart", DaemonRestartParams => Empty, Repeats, Allowed;
     /// Returns the log level, and sets it until the next start or reload.
-    DAEMON_LOG_LEVEL = "_acpd/daemon/log_level", LogLevelParams => LogLevel, Refused("change what the daemon logs");
+    DAEMON_LOG_LEVEL = "_acpd/daemon/log_level", LogLevelParams => LogLevel, Reads, Refused("change what the daemon logs");
     /// Returns all enabled agents, and others with sessions, by name.
-    AGENT_LIST = "_acpd/agent/list", Empty => AgentList, Allowed;
+    AGENT_LIST = "_acpd/agent/list", Empty => AgentList, Reads, Allowed;
     /// Returns one agent with all details.
-    AGENT_SHOW = "_acpd/agent/show", AgentRef => AgentInfo, Allowed;
+    AGENT_SHOW = "_acpd/agent/show", AgentRef => AgentInfo, Reads, Allowed;
     /// Starts an agent, keeps it up, and ends a crash loop. Answered when the agent is ready, or
     /// with `agent_start_failed`, `agent_timeout`, `agent_protocol`, `agent_crash_loop` or
     /// `agent_leftovers`.
-    AGENT_START = "_acpd/agent/start", AgentRef => AgentInfo, Refused("start an agent");
+    AGENT_START = "_acpd/agent/start", AgentRef => AgentInfo, Repeats, Refused("start an agent");
     /// Cancels the agent's turns, stops it, and keeps it down until it is started, also across
     /// restarts of the daemon. Answered when its processes are gone, or with `agent_leftovers`.
-    AGENT_STOP = "_acpd/agent/stop", AgentRef => AgentInfo, Refused("stop an agent");
+    AGENT_STOP = "_acpd/agent/stop", AgentRef => AgentInfo, Repeats, Refused("stop an agent");
     /// Stops an agent and starts it again; its sessions are restored, and lost ones tried once
     /// more. Errors as for `_acpd/agent/start`.
-    AGENT_RESTART = "_acpd/agent/restart", RestartParams => AgentInfo, Refused("restart an agent");
+    AGENT_RESTART = "_acpd/agent/restart", RestartParams => AgentInfo, Repeats, Refused("restart an agent");
     /// Reports a login without `authenticate`, such as by a command: the agent is restarted unless
     /// it works, and waiting sessions continue. Answered when the agent is ready.
-    AUTH_DONE = "_acpd/auth/done", AgentRef => AgentInfo, Refused("say that somebody has logged in");
+    AUTH_DONE = "_acpd/auth/done", AgentRef => AgentInfo, Once, Refused("say that somebody has logged in");
     /// Returns sessions of all agents, most recently used first.
-    SESSION_LIST = "_acpd/session/list", SessionListParams => SessionList, Allowed;
+    SESSION_LIST = "_acpd/session/list", SessionListParams => SessionList, Reads, Allowed;
     /// Returns one session by its reference.
-    SESSION_SHOW = "_acpd/session/show", SessionRef => SessionInfo, Allowed;
+    SESSION_SHOW = "_acpd/session/show", SessionRef => SessionInfo, Reads, Allowed;
     /// Returns a page of a session's journal, with notices and lines of subagents.
-    SESSION_LOG = "_acpd/session/log", LogParams => LogResult, Allowed;
+    SESSION_LOG = "_acpd/session/log", LogParams => LogResult, Reads, Allowed;
     /// Searches messages of users and agents and titles of tool calls in finished turns. Best hits first.
-    SESSION_SEARCH = "_acpd/session/search", SearchParams => SearchResult, Allowed;
+    SESSION_SEARCH = "_acpd/session/search", SearchParams => SearchResult, Reads, Allowed;
     /// Follows a session of any agent: the answer, then its journal from a sequence number, then
     /// `_acpd/caught_up`, then new lines. Prompts need a connection that is bound to the session's
     /// agent.
-    SESSION_ATTACH = "_acpd/session/attach", AttachParams => AttachResult, Allowed;
+    SESSION_ATTACH = "_acpd/session/attach", AttachParams => AttachResult, Repeats, Allowed;
     /// Stops following a session.
-    SESSION_DETACH = "_acpd/session/detach", SessionRef => Empty, Allowed;
+    SESSION_DETACH = "_acpd/session/detach", SessionRef => Empty, Repeats, Allowed;
     /// Gives a session another name, or none. Errors: `name_taken`, `invalid`.
-    SESSION_RENAME = "_acpd/session/rename", RenameParams => SessionInfo, Refused("rename a session");
+    SESSION_RENAME = "_acpd/session/rename", RenameParams => SessionInfo, Once, Refused("rename a session");
     /// Gives a session a title that wins over the agent's, or removes it.
-    SESSION_TITLE = "_acpd/session/title", TitleParams => SessionInfo, Refused("rename a session");
+    SESSION_TITLE = "_acpd/session/title", TitleParams => SessionInfo, Once, Refused("rename a session");
     /// Changes the directory of a session, where it is then restored. Errors: `session_blocked`
     /// during a turn, `name_taken`, `invalid`.
-    SESSION_MOVE = "_acpd/session/move", MoveParams => SessionInfo, Refused("move a session");
+    SESSION_MOVE = "_acpd/session/move", MoveParams => SessionInfo, Once, Refused("move a session");
     /// Gives up the agent's copy of a lost or blocked session, or of any with `discard`: the next
     /// prompt goes to a new session of the agent, after a summary. Errors: `invalid`,
     /// `session_blocked` during a turn.
-    SESSION_RESEED = "_acpd/session/reseed", ReseedParams => SessionInfo, Refused("give up a conversation");
+    SESSION_RESEED = "_acpd/session/reseed", ReseedParams => SessionInfo, Once, Refused("give up a conversation");
     /// Cancels the running turn and takes back queued prompts. Answered when the agent is notified;
     /// `_acpd/turn_ended` reports the end. Error: `no_turn`.
-    SESSION_CANCEL = "_acpd/session/cancel", CancelParams => CancelResult, OwnTurns("cancel a turn");
+    SESSION_CANCEL = "_acpd/session/cancel", CancelParams => CancelResult, Once, OwnTurns("cancel a turn");
     /// Returns the queued prompts of a session.
-    SESSION_QUEUE = "_acpd/session/queue", SessionRef => QueueInfo, Allowed;
+    SESSION_QUEUE = "_acpd/session/queue", SessionRef => QueueInfo, Reads, Allowed;
     /// Replaces the content of a queued prompt. Errors: `invalid` if it is no longer queued, `out_of_scope`.
-    SESSION_QUEUE_EDIT = "_acpd/session/queue/edit", QueueEditParams => QueueInfo, Refused("change prompts that wait");
+    SESSION_QUEUE_EDIT = "_acpd/session/queue/edit", QueueEditParams => QueueInfo, Once, Refused("change prompts that wait");
     /// Moves a queued prompt. All prompts that change their place get new tickets.
-    SESSION_QUEUE_MOVE = "_acpd/session/queue/move", QueueMoveParams => QueueInfo, Refused("change prompts that wait");
+    SESSION_QUEUE_MOVE = "_acpd/session/queue/move", QueueMoveParams => QueueInfo, Once, Refused("change prompts that wait");
     /// Takes a queued prompt back. Its sender gets the error `interrupted` with the caller's name.
-    SESSION_QUEUE_REMOVE = "_acpd/session/queue/remove", QueueRemoveParams => QueueInfo, Refused("take back prompts that wait");
+    SESSION_QUEUE_REMOVE = "_acpd/session/queue/remove", QueueRemoveParams => QueueInfo, Once, Refused("take back prompts that wait");
     /// Ends the running turn and frees the agent's copy. The session stays listed, clients stay
     /// attached, and the next prompt restores it.
-    SESSION_CLOSE = "_acpd/session/close", SessionRef => SessionInfo, OwnTurns("close a session");
+    SESSION_CLOSE = "_acpd/session/close", SessionRef => SessionInfo, Once, OwnTurns("close a session");
     /// Archives a session: closes it and leaves it out of lists.
-    SESSION_ARCHIVE = "_acpd/session/archive", SessionRef => SessionInfo, Refused("put a session away");
+    SESSION_ARCHIVE = "_acpd/session/archive", SessionRef => SessionInfo, Once, Refused("put a session away");
     /// Takes a session out of the archive.
-    SESSION_UNARCHIVE = "_acpd/session/unarchive", SessionRef => SessionInfo, Refused("put a session away");
+    SESSION_UNARCHIVE = "_acpd/session/unarchive", SessionRef => SessionInfo, Once, Refused("put a session away");
     /// Deletes a session and its journal, for all clients. It can be restored for `keep_deleted` (a
     /// day), then the agent is asked to delete its copy. With `now`, and for unused sessions, at
     /// once.
-    SESSION_REMOVE = "_acpd/session/remove", RemoveParams => RemoveResult, Refused("delete a session");
+    SESSION_REMOVE = "_acpd/session/remove", RemoveParams => RemoveResult, Once, Refused("delete a session");
     /// Restores a deleted session.
-    SESSION_UNDO = "_acpd/session/undo", UndoParams => UndoResult, Refused("bring a session back");
+    SESSION_UNDO = "_acpd/session/undo", UndoParams => UndoResult, Once, Refused("bring a session back");
     /// Lists or deletes sessions over the configured limits, a few per call. Error: `invalid` without limits.
-    GC = "_acpd/gc", GcParams => GcResult, Refused("delete sessions");
+    GC = "_acpd/gc", GcParams => GcResult, Once, Refused("delete sessions");
     /// Returns sums of tokens and cost over sessions, with deleted ones.
-    USAGE = "_acpd/usage", UsageParams => UsageReport, Allowed;
+    USAGE = "_acpd/usage", UsageParams => UsageReport, Reads, Allowed;
     /// Returns figures and counters for monitoring.
-    METRICS = "_acpd/metrics", Empty => Metrics, Allowed;
+    METRICS = "_acpd/metrics", Empty => Metrics, Reads, Allowed;
     /// Sends the lines of a session or an agent (`_acpd/traced`) until the connection ends. A
     /// second request replaces the first. Lines are dropped for a slow reader.
-    TRACE = "_acpd/trace", TraceParams => Empty, Refused("look at the lines of agents");
+    TRACE = "_acpd/trace", TraceParams => Empty, Reads, Refused("look at the lines of agents");
     /// Returns all open questions of agents.
-    INTERACTION_LIST = "_acpd/interaction/list", Empty => InteractionList, Allowed;
+    INTERACTION_LIST = "_acpd/interaction/list", Empty => InteractionList, Reads, Allowed;
     /// Answers an open question. Error: `invalid`, also for a question that was withdrawn.
-    INTERACTION_ANSWER = "_acpd/interaction/answer", AnswerParams => AnswerResult, OwnQuestions("answer questions of agents");
+    INTERACTION_ANSWER = "_acpd/interaction/answer", AnswerParams => AnswerResult, Once, OwnQuestions("answer questions of agents");
     /// Returns the MCP servers that connected clients lend to a session.
-    MCP_LIST = "_acpd/mcp/list", SessionRef => McpServerList, OwnSessions("use what is lent to a session of another agent");
+    MCP_LIST = "_acpd/mcp/list", SessionRef => McpServerList, Reads, OwnSessions("use what is lent to a session of another agent");
     /// Calls `tools/list` or `tools/call` of such a server, within 20 seconds; the journal names
     /// the tool. The result is the client's answer to `mcp/message`.
-    MCP_CALL = "_acpd/mcp/call", McpCallParams => Value, OwnSessions("use what is lent to a session of another agent");
+    MCP_CALL = "_acpd/mcp/call", McpCallParams => Value, Reads, OwnSessions("use what is lent to a session of another agent");
     /// Returns the remembered decisions, oldest first.
-    POLICY_LIST = "_acpd/policy/list", Empty => PolicyList, Allowed;
+    POLICY_LIST = "_acpd/policy/list", Empty => PolicyList, Reads, Allowed;
     /// Forgets a remembered decision: such calls are asked about again.
-    POLICY_FORGET = "_acpd/policy/forget", ForgetParams => Empty, Refused("take decisions of people back");
+    POLICY_FORGET = "_acpd/policy/forget", ForgetParams => Empty, Once, Refused("take decisions of people back");
     /// Explains the answer to a permission question: all `rules` in order, the `subject` to
     /// remember, and the `decision`.
-    POLICY_TEST = "_acpd/policy/test", PolicyTestParams => Value, Allowed;
+    POLICY_TEST = "_acpd/policy/test", PolicyTestParams => Value, Reads, Allowed;
     /// Notification of a client with a token: acpd may forget these answers. A counted line.
-    CLIENT_ANSWERED = "_acpd/client/answered", Answered => Empty, Allowed;
+    CLIENT_ANSWERED = "_acpd/client/answered", Answered => Empty, Once, Allowed;
     /// Notification of a client with a token, its last line: acpd forgets it at once. Not counted.
-    CLIENT_LEAVE = "_acpd/client/leave", Empty => Empty, Allowed;
+    CLIENT_LEAVE = "_acpd/client/leave", Empty => Empty, Once, Allowed;
 }
 
 notices! {

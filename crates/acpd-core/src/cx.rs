@@ -5,11 +5,10 @@ use acpd_api::StoreState;
 use bytes::Bytes;
 
 use crate::event::EngineEvent;
-use crate::ids::{HostId, IdSource, Time};
+use crate::ids::{HostId, IdSource, Requester, Time};
 use crate::input::{Batch, Effect, ToHost};
 use crate::profile::Config;
 use crate::record::Record;
-use crate::shutdown::Shutdown;
 use crate::timers::Timers;
 
 /// Maximum length of a log note in characters.
@@ -104,11 +103,52 @@ impl Cx {
         self.send(Effect::Host(host, ToHost::Note(shown.collect())));
     }
 
+    /// Makes the next process look up fresh credentials, because the login has changed.
+    pub(crate) fn forget_credentials(&mut self, profile: &str) {
+        self.send(Effect::ForgetCredentials(profile.to_owned()));
+    }
+
     pub(crate) fn answer(&mut self, host: HostId, line: Bytes) {
         self.report(EngineEvent::AgentAnswered { host, line });
     }
 
     pub(crate) fn order(&mut self, host: HostId, order: ToHost) {
         self.send_behind(Effect::Host(host, order));
+    }
+}
+
+/// Progress of the daemon's end, and clients that wait for it. `hub/shutdown.rs` performs it.
+#[derive(Debug, Default)]
+pub(crate) struct Shutdown {
+    is_begun: bool,
+    /// The agents are gone, or the end was requested again.
+    is_over: bool,
+    /// The user stopped the daemon, so clients need not reconnect.
+    pub(crate) for_good: bool,
+    watchers: Vec<Requester>,
+}
+
+impl Shutdown {
+    pub(crate) fn is_begun(&self) -> bool {
+        self.is_begun
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_begun && !self.is_over
+    }
+
+    pub(crate) fn watch(&mut self, to: Requester) {
+        self.watchers.push(to);
+        self.for_good = true;
+    }
+
+    pub(crate) fn begin(&mut self) {
+        self.is_begun = true;
+    }
+
+    /// Returns the clients that wait for the end.
+    pub(crate) fn end(&mut self) -> Vec<Requester> {
+        (self.is_begun, self.is_over) = (true, true);
+        std::mem::take(&mut self.watchers)
     }
 }

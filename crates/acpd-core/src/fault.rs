@@ -108,6 +108,18 @@ pub(crate) fn renewed_fault() -> Fault {
     Fault::new(Reason::Interrupted, text).hint("try again")
 }
 
+pub(crate) fn login_hint(agent: &str) -> String {
+    format!("`acpctl auth login {agent}`, then try again")
+}
+
+/// An agent's refusal of a request, and its login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Other,
+    NeedsLogin,
+    Renewed,
+}
+
 /// Returns a sentence about an agent, from a reason such as "it ended with exit code 3".
 pub(crate) fn about_agent(profile: &str, reason: &str) -> String {
     match reason.strip_prefix("it ") {

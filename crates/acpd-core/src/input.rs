@@ -18,19 +18,14 @@ pub enum Input {
     Client(ClientId, ClientEvent),
     Host(HostId, HostEvent),
     /// The file with the login of an agent that wants one has changed.
-    LoginSeen {
-        agent: String,
-    },
+    LoginSeen(String),
     Served {
         request: InteractionId,
         /// The result is JSON text; an error has the failure and the way out.
         result: Result<Bytes, ErrorObject>,
     },
-    /// The machine was asleep. The hub's clock stood still meanwhile.
-    Slept {
-        /// Milliseconds.
-        time: u64,
-    },
+    /// The machine was asleep (ms). The hub's clock stood still meanwhile.
+    Slept(u64),
     /// Answers [`Effect::FindDirectory`].
     DirectoryFound {
         question: u64,
@@ -227,9 +222,7 @@ pub enum Effect {
     /// the outbox once.
     Adopt(HostState),
     /// Report processes that survived SIGKILL: [`HostEvent::Left`].
-    FindLeftovers {
-        host: HostId,
-    },
+    FindLeftovers(HostId),
     /// Carry out a file request of an agent, and report [`Input::Served`].
     Serve {
         host: HostId,
@@ -268,26 +261,18 @@ pub enum Effect {
         terminal: InteractionId,
     },
     /// Report the output of a command with [`Input::TerminalSeen`], unless it was released.
-    LookAtTerminal {
-        terminal: InteractionId,
-    },
+    LookAtTerminal(InteractionId),
     /// End a command. [`Input::TerminalEnded`] follows, unless the command has ended before.
-    KillTerminal {
-        terminal: InteractionId,
-    },
+    KillTerminal(InteractionId),
     /// End a command, and drop its output. The terminal may not exist.
-    ReleaseTerminal {
-        terminal: InteractionId,
-    },
+    ReleaseTerminal(InteractionId),
     /// Watch the file with an agent's login, or stop watching: [`Input::LoginSeen`].
     WatchLogin {
         agent: String,
         wanted: bool,
     },
     /// Drop cached credentials, because the login has changed or is missing.
-    ForgetCredentials {
-        agent: String,
-    },
+    ForgetCredentials(String),
     Hook {
         event: HookEvent,
         /// Input of the command: [`acpd_api::HookInfo`] as JSON text.
@@ -368,14 +353,10 @@ pub enum ToHost {
         line: Bytes,
     },
     /// Output up to this byte offset is committed.
-    Ack {
-        offset: u64,
-    },
+    Ack(u64),
     Stop(StopStep),
     /// Busy with a turn or a request, or idle: decides how long the process may outlive the daemon.
-    Lease {
-        busy: bool,
-    },
+    Lease(bool),
     /// The end of the process is on disk. Comes after [`HostEvent::Gone`], or never.
     Forget,
     /// A sentence about the agent for its log. Never holds a payload.

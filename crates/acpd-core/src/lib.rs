@@ -26,7 +26,6 @@
 //! Architecture invariant: this crate knows no process, socket, file or clock. Each input has its
 //! time, so a run is a function of its inputs.
 
-mod auth;
 mod budget;
 mod clients;
 mod cx;
@@ -51,10 +50,8 @@ mod requests;
 mod retention;
 mod services;
 mod session;
-mod shutdown;
 mod tally;
 mod timers;
-mod timing;
 mod tool_calls;
 pub mod views;
 mod watch;
@@ -73,5 +70,5 @@ pub use input::{
     StatusPart, StopStep, TerminalEnd, TerminalTail, ToClient, ToHost, Trace, TraceOf, View,
 };
 pub use session::reseed::GO_ON;
-pub use timing::Timing;
+pub use tally::Timing;
 pub use tool_calls::frozen::Frozen;

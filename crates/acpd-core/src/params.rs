@@ -10,33 +10,6 @@ use crate::fault::Fault;
 /// Maximum size of a new session's params in bytes, because they stay in memory.
 const PARAMS_BYTES: usize = 1 << 20;
 
-pub(crate) fn needs_store(method: &str) -> bool {
-    !matches!(
-        method,
-        "session/list"
-            | acpd_api::method::PING
-            | "session/status"
-            | acpd_api::method::STATUS
-            | acpd_api::method::WATCH
-            | acpd_api::method::AGENT_LIST
-            | acpd_api::method::AGENT_SHOW
-            | acpd_api::method::SESSION_LIST
-            | acpd_api::method::SESSION_SHOW
-            | acpd_api::method::SESSION_LOG
-            | acpd_api::method::SESSION_SEARCH
-            | acpd_api::method::SESSION_QUEUE
-            | acpd_api::method::USAGE
-            | acpd_api::method::METRICS
-            | acpd_api::method::TRACE
-            | acpd_api::method::DAEMON_LOG_LEVEL
-            | acpd_api::method::INTERACTION_LIST
-            | acpd_api::method::MCP_LIST
-            | acpd_api::method::MCP_CALL
-            | acpd_api::method::POLICY_LIST
-            | acpd_api::method::POLICY_TEST
-    )
-}
-
 pub(crate) fn own_meta<T: DeserializeOwned + Default>(meta: Option<&RawValue>) -> Result<T, Fault> {
     let meta = meta.map_or("", |meta| meta.get());
     let Some(range) = locate(meta.as_bytes(), &[NAMESPACE]) else { return Ok(T::default()) };

@@ -117,9 +117,9 @@ impl Config {
         }
     }
 
-    /// Returns a profile; the default one if it was removed.
+    /// Returns a profile; the standard one if it was removed.
     pub(crate) fn profile(&self, name: &str) -> &Profile {
-        static REMOVED: LazyLock<Profile> = LazyLock::new(Profile::default);
+        static REMOVED: LazyLock<Profile> = LazyLock::new(Profile::standard);
         self.agents.get(name).unwrap_or(&REMOVED)
     }
 }
@@ -157,7 +157,7 @@ pub enum WhenOver {
 }
 
 /// One agent profile. All times are in milliseconds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
     pub title: String,
     pub command: Vec<String>,
@@ -302,6 +302,31 @@ impl FailureSign {
 }
 
 impl Profile {
+    /// Returns a profile with the times and rules of the standard configuration.
+    pub fn standard() -> Profile {
+        Profile {
+            idle_timeout: 30 * 60_000,
+            start_timeout: 60_000,
+            restore_timeout: 30_000,
+            cancel_timeout: 10_000,
+            stall_notice: 5 * 60_000,
+            restart: Restart {
+                on_failure: true,
+                delay: 250,
+                max_delay: 30_000,
+                budget: 5,
+                window: 120_000,
+                ready_after: 10_000,
+            },
+            replays: true,
+            use_resume: true,
+            use_load: true,
+            restore_mcp: true,
+            persist_history: true,
+            ..Profile::default()
+        }
+    }
+
     /// Takes the ways in which a known program differs from the protocol. Keeps settings that
     /// differ from the default.
     pub(crate) fn take_quirks(&mut self, known: &Profile) {
@@ -348,7 +373,7 @@ impl Default for StopTimes {
 }
 
 /// Restart rules; times in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Restart {
     pub on_failure: bool,
     /// First delay, doubled with each failure.
@@ -360,57 +385,4 @@ pub struct Restart {
     pub window: u64,
     /// A crash after this ready time leads to an immediate restart.
     pub ready_after: u64,
-}
-
-impl Default for Profile {
-    fn default() -> Profile {
-        Profile {
-            title: String::new(),
-            command: Vec::new(),
-            fingerprint: String::new(),
-            log: String::new(),
-            login_hint: None,
-            auth_errors: Vec::new(),
-            gone_errors: Vec::new(),
-            credentials_ttl: None,
-            has_login_file: false,
-            tried: false,
-            sharing: Sharing::Agent,
-            idle_timeout: 30 * 60_000,
-            session_idle_timeout: 0,
-            start_timeout: 60_000,
-            restore_timeout: 30_000,
-            cancel_timeout: 10_000,
-            stall_notice: 5 * 60_000,
-            stop: StopTimes::default(),
-            restart: Restart {
-                on_failure: true,
-                delay: 250,
-                max_delay: 30_000,
-                budget: 5,
-                window: 120_000,
-                ready_after: 10_000,
-            },
-            takes_quirks: false,
-            late_replay: false,
-            load_after: 0,
-            replays: true,
-            empty_turn_fails: false,
-            failed_turn: Vec::new(),
-            use_resume: true,
-            use_load: true,
-            restore_mcp: true,
-            persist_history: true,
-            closed_by: ClosedBy::default(),
-            defaults: Defaults::default(),
-            on_lost: OnLost::default(),
-            reseed: Reseed::default(),
-            on_interrupted: OnInterrupted::default(),
-            on_limit: OnLimit::default(),
-            services: Services::default(),
-            subagents: false,
-            mcp: Vec::new(),
-            client_meta: Vec::new(),
-        }
-    }
 }

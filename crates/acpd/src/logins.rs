@@ -28,7 +28,7 @@ impl Logins {
         let (seen, who) = (self.seen.clone(), agent.clone());
         let task = tokio::spawn(async move {
             changed(&path).await;
-            seen.send(Input::LoginSeen { agent: who }).ok();
+            seen.send(Input::LoginSeen(who)).ok();
         });
         self.unwatch(&agent);
         self.watched.insert(agent, task.abort_handle());

@@ -68,7 +68,12 @@ impl Clients {
             Err(refusal) => refusal,
             Ok(()) if !is_new || self.connected.len() <= places => return true,
             Ok(()) if method == "initialize" || acpd_api::is_own(method) => {
-                self.make_place(cx, client, is_watching);
+                let is_other = |id, here: &Client| id != client && here.is_manager();
+                if let Some(least) = self.least_missed(is_watching, is_other) {
+                    let text = "the connection was closed to make room for another one";
+                    let hint = "connect again; connections that have said `initialize` are kept";
+                    self.let_go(cx, least, None, &Fault::new(Reason::TooMany, text).hint(hint));
+                }
                 return true;
             }
             Ok(()) => Fault::new(Reason::TooMany, "too many connections are open")
@@ -123,15 +128,6 @@ impl Clients {
             (is_watching(**id) || waits, here.last_heard, **id)
         });
         least.map(|(id, _)| *id)
-    }
-
-    fn make_place(&mut self, cx: &mut Cx, newcomer: ClientId, is_watching: IsWatching<'_>) {
-        let is_other = |id, here: &Client| id != newcomer && here.is_manager();
-        let Some(least) = self.least_missed(is_watching, is_other) else { return };
-        let text = "the connection was closed to make room for another one";
-        let fault = Fault::new(Reason::TooMany, text)
-            .hint("connect again; connections that have said `initialize` are kept");
-        self.let_go(cx, least, None, &fault);
     }
 
     /// Closes a connection with an error, under the id of its request if there is one.

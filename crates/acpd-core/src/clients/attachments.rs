@@ -232,7 +232,8 @@ impl Clients {
             Cursor::Reading { history: (style == ReadStyle::History).then_some(head) }
         };
         let old = self.take_attachment(client, key);
-        let since = old.as_ref().map(|old| old.since).or_else(|| self.take_since(client, key));
+        let was_there = || self.resumable.get_mut(&client)?.was_at.remove(&key);
+        let since = old.as_ref().map(|old| old.since).or_else(was_there);
         let since = since.unwrap_or_else(|| cx.ids.issue());
         let mut deferred = old.map(|old| old.deferred).unwrap_or_default();
         if cursor == Cursor::Live {
@@ -318,10 +319,8 @@ impl Clients {
         let Some(journal) = journal else { return };
         let Some(attachment) = self.attachment_mut(client, key) else { return };
         let Cursor::Reading { history } = attachment.cursor else { return };
-        while attachment.deferred.front().is_some_and(|(seq, _)| *seq <= upto) {
-            if let Some((_, effect)) = attachment.deferred.pop_front() {
-                cx.send(effect);
-            }
+        while let Some((_, effect)) = attachment.deferred.pop_front_if(|(seq, _)| *seq <= upto) {
+            cx.send(effect);
         }
         let is_at_head = upto >= journal.head;
         if is_at_head && lagged {

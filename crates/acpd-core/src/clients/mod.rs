@@ -8,7 +8,7 @@
 //! ```
 //!
 //! [`admission`] has the places for connections, [`resumable`] the clients with a token, [`attachments`] their
-//! cursors in journals, [`replies`] requests and answers.
+//! cursors in journals.
 //!
 //! | Input | Handler |
 //! | --- | --- |
@@ -26,7 +26,6 @@
 
 mod admission;
 mod attachments;
-mod replies;
 pub(crate) mod resumable;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -13,19 +13,25 @@
 //! other requests can be repeated.
 //!
 //! Architecture invariant: no request is carried out twice.
+//!
+//! Requests of clients, and answers and notices to them.
+//!
+//! Architecture invariant: each request is answered once. An answer that a reconnected client can
+//! get is kept in the transaction that makes it true.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::{Id, build, locate};
-use acpd_api::{Answered, RawId, Reason, Received, Resume, method};
+use acp_wire::{Id, Message, build, code, locate, parse};
+use acpd_api::method::{CLIENT_ANSWERED, CLIENT_RECEIVED, MethodEffect};
+use acpd_api::{Answered, RawId, Reason, Received, Resume};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::clients::{Client, Clients, Open};
 use crate::cx::Cx;
 use crate::fault::Fault;
-use crate::ids::{ClientId, Requester, SessionKey, Time};
-use crate::input::{Effect, ToClient};
+use crate::ids::{ClientId, Requester, Seq, SessionKey, Time};
+use crate::input::{Effect, LogPage, SessionValues, ToClient};
 use crate::record::snapshot::ClientState;
 use crate::record::{Record, ReplyRow, Sender};
 use crate::timers::{Timer, Timers};
@@ -33,23 +39,21 @@ use crate::views::without_boolean_options;
 
 /// Time for a client to reconnect (ms).
 const AWAY: u64 = 60 * 60_000;
-
 /// Number of clients from which each new one displaces an absent one: first one without open work,
 /// then the longest absent. Connected clients stay.
 const KNOWN: usize = 1_024;
-
 /// Unconfirmed answers of a client before its requests are refused.
 const REPLIES: usize = 256;
-
 /// Bytes of unconfirmed answers, in addition to one answer of any length.
 const REPLY_BYTES: usize = 8 << 20;
+const OPEN_REQUESTS: usize = 128;
 
 #[derive(Debug, Default)]
 pub(crate) struct Resumable {
     token: String,
     away: Option<Time>,
     /// Sessions of the last connection, with the order of their attachments.
-    was_at: BTreeMap<SessionKey, u64>,
+    pub(super) was_at: BTreeMap<SessionKey, u64>,
     received: u64,
     replies: BTreeMap<Id, ReplyRow>,
 }
@@ -170,10 +174,6 @@ impl Clients {
         }
     }
 
-    pub(super) fn take_since(&mut self, client: ClientId, key: SessionKey) -> Option<u64> {
-        self.resumable.get_mut(&client)?.was_at.remove(&key)
-    }
-
     pub(crate) fn are_awaited(&self) -> bool {
         self.next_late().is_some()
     }
@@ -211,25 +211,6 @@ impl Clients {
         self.resumable.remove(&client).map(|_| client)
     }
 
-    /// A client that uses the id of a kept answer again has received that answer, which is dropped.
-    pub(super) fn room_for_reply(
-        &mut self,
-        cx: &mut Cx,
-        to: &Requester,
-        method: &str,
-    ) -> Result<(), Fault> {
-        let Some(known) = self.resumable.get_mut(&to.client) else { return Ok(()) };
-        known.confirm(cx, &to.id);
-        let bytes: usize = known.replies.values().map(|reply| reply.line.len()).sum();
-        let count = known.replies.len();
-        if is_kept(method) && (count >= REPLIES || bytes >= REPLY_BYTES) {
-            let text = format!("{count} answers of {bytes} bytes are not confirmed by this client");
-            return Err(Fault::new(Reason::TooMany, text)
-                .hint(format!("confirm them with `{}`", method::CLIENT_ANSWERED)));
-        }
-        Ok(())
-    }
-
     pub(super) fn keep_reply(
         &mut self,
         cx: &mut Cx,
@@ -258,16 +239,14 @@ impl Clients {
     ) {
         let answered = params.and_then(|params| serde_json::from_str(params.get()).ok());
         let Answered { ids: taken } = answered.unwrap_or_default();
-        if let Some(here) = self.connected.get_mut(&client) {
-            for id in ids(&taken) {
-                if let Some(open) = here.open.get_mut(&id).filter(|open| open.given_up) {
-                    open.kept = false;
-                }
-            }
-        }
-        let Some(known) = self.resumable.get_mut(&client) else { return };
         for id in ids(&taken) {
-            known.confirm(cx, &id);
+            let open = self.connected.get_mut(&client).and_then(|here| here.open.get_mut(&id));
+            if let Some(open) = open.filter(|open| open.given_up) {
+                open.kept = false;
+            }
+            if let Some(known) = self.resumable.get_mut(&client) {
+                known.confirm(cx, &id);
+            }
         }
     }
 
@@ -315,7 +294,7 @@ impl Clients {
             let (token, received) = (known.token.clone(), known.received);
             if known.away.is_none() {
                 let lines = Received { lines: received };
-                let line = build::notification(method::CLIENT_RECEIVED, &lines);
+                let line = build::notification(CLIENT_RECEIVED, &lines);
                 cx.send(Effect::Client(client, ToClient::Line(line)));
             }
             cx.record(Record::Client { token, received });
@@ -325,6 +304,119 @@ impl Clients {
     pub(crate) fn present(&self) -> impl Iterator<Item = ClientId> {
         let here = self.resumable.iter().filter(|(_, known)| known.away.is_none());
         here.map(|(client, _)| *client)
+    }
+
+    /// # Errors
+    /// When the id is open already, or too many requests or kept answers are open.
+    pub(crate) fn accept(
+        &mut self,
+        cx: &mut Cx,
+        to: &Requester,
+        method: &str,
+    ) -> Result<(), Fault> {
+        let Some(client) = self.connected.get_mut(&to.client) else { return Ok(()) };
+        if client.open.len() >= OPEN_REQUESTS {
+            let text = format!("{OPEN_REQUESTS} requests of this connection are open already");
+            return Err(Fault::new(Reason::TooMany, text));
+        }
+        if client.open.contains_key(&to.id) {
+            let text = format!("a request with the id {} is open already", to.id);
+            return Err(Fault::invalid(text).with_code(code::INVALID_REQUEST));
+        }
+        let kept = MethodEffect::of_method(method) == MethodEffect::Once;
+        if let Some(known) = self.resumable.get_mut(&to.client) {
+            // A client that uses the id of a kept answer again has received that answer.
+            known.confirm(cx, &to.id);
+            let bytes: usize = known.replies.values().map(|reply| reply.line.len()).sum();
+            let count = known.replies.len();
+            if kept && (count >= REPLIES || bytes >= REPLY_BYTES) {
+                let text =
+                    format!("{count} answers of {bytes} bytes are not confirmed by this client");
+                return Err(Fault::new(Reason::TooMany, text)
+                    .hint(format!("confirm them with `{}`", CLIENT_ANSWERED)));
+            }
+        }
+        client.open.insert(to.id.clone(), Open { kept, given_up: false });
+        Ok(())
+    }
+
+    /// Returns whether the answer is wanted: `false` if the request got an error while the journal
+    /// could not be written.
+    pub(crate) fn close_request(&mut self, to: &Requester) -> bool {
+        let Some(client) = self.connected.get_mut(&to.client) else { return true };
+        client.open.remove(&to.id).is_none_or(|open| !open.given_up)
+    }
+
+    /// Gives up an open request because the journal cannot be written: its answer will be dropped.
+    /// Returns whether it is open.
+    pub(crate) fn give_up(&mut self, to: &Requester) -> bool {
+        let client = self.connected.get_mut(&to.client);
+        let open = client.and_then(|client| client.open.get_mut(&to.id));
+        open.map(|open| open.given_up = true).is_some()
+    }
+
+    /// Takes back an answer that was not sent. `batches`: uncommitted effects.
+    pub(crate) fn take_answer(
+        &mut self,
+        to: &Requester,
+        batches: &mut [&mut Vec<Effect>],
+    ) -> Option<Effect> {
+        self.connected.get(&to.client)?;
+        for effects in batches {
+            if let Some(at) = effects.iter().position(|effect| answers(effect, to)) {
+                return Some(effects.remove(at));
+            }
+        }
+        self.take_deferred(to.client, |effect| answers(effect, to))
+    }
+
+    /// Answers after the lines of a session up to a position.
+    pub(crate) fn respond(
+        &mut self,
+        cx: &mut Cx,
+        to: &Requester,
+        behind: Option<(SessionKey, Seq)>,
+        line: Bytes,
+    ) {
+        self.keep_reply(cx, to, behind.map(|(key, _)| key), &line);
+        self.respond_with(cx, to, behind, ToClient::Line(line));
+    }
+
+    /// Like [`Clients::respond`], with an answer that the relay completes.
+    pub(crate) fn respond_with(
+        &mut self,
+        cx: &mut Cx,
+        to: &Requester,
+        behind: Option<(SessionKey, Seq)>,
+        answer: ToClient,
+    ) {
+        if self.close_request(to) && self.connected.contains_key(&to.client) {
+            self.send_behind(cx, to.client, behind, Effect::Client(to.client, answer));
+        }
+    }
+
+    pub(crate) fn tell(&self, cx: &mut Cx, client: ClientId, line: &Bytes) {
+        self.tell_those(cx, line, |id, here| id == client && here.takes_notices());
+    }
+
+    pub(crate) fn tell_profile(&self, cx: &mut Cx, profile: &str, line: &Bytes) {
+        let is_meant = |here: &Client| here.profile.as_deref() == Some(profile);
+        self.tell_those(cx, line, |_, here| here.takes_notices() && is_meant(here));
+    }
+
+    pub(crate) fn tell_all(&self, cx: &mut Cx, line: &Bytes) {
+        self.tell_those(cx, line, |_, here| here.takes_notices() && !here.under_agent);
+    }
+
+    pub(crate) fn forward_to_profile(&self, cx: &mut Cx, profile: &str, line: &Bytes) {
+        let is_meant = |here: &Client| here.profile.as_deref() == Some(profile);
+        self.tell_those(cx, line, |_, here| !here.lagged && is_meant(here));
+    }
+
+    fn tell_those(&self, cx: &mut Cx, line: &Bytes, is_meant: impl Fn(ClientId, &Client) -> bool) {
+        for (id, _) in self.connected.iter().filter(|(id, here)| is_meant(**id, here)) {
+            cx.send(Effect::Client(*id, ToClient::Line(line.clone())));
+        }
     }
 }
 
@@ -340,19 +432,27 @@ pub(crate) fn ids(raw: &[RawId]) -> Vec<Id> {
     raw.iter().filter_map(|id| Id::from_raw(&id.0)).collect()
 }
 
-/// Returns whether an answer is kept. Other requests change nothing or can be repeated.
-pub(crate) fn is_kept(name: &str) -> bool {
-    let asks_again = [
-        "initialize",
-        "session/load",
-        "session/resume",
-        method::SESSION_ATTACH,
-        method::SESSION_DETACH,
-        method::AGENT_START,
-        method::AGENT_STOP,
-        method::AGENT_RESTART,
-        method::DAEMON_STOP,
-        method::DAEMON_RESTART,
-    ];
-    crate::params::needs_store(name) && !asks_again.contains(&name)
+impl Client {
+    fn takes_notices(&self) -> bool {
+        self.view.notices && !self.lagged
+    }
+}
+
+fn answers(effect: &Effect, to: &Requester) -> bool {
+    match effect {
+        Effect::Client(client, what) if *client == to.client => match what {
+            ToClient::Line(line) | ToClient::Rows(line) => {
+                matches!(parse(line), Ok(Message::Response { id, .. }) if id == to.id)
+            }
+            ToClient::Status { id, .. }
+            | ToClient::Log(LogPage { id, .. })
+            | ToClient::Search { id, .. }
+            | ToClient::Usage { id, .. }
+            | ToClient::LogLevel { id, .. }
+            | ToClient::Values(SessionValues { id, .. }) => *id == to.id,
+            ToClient::Read(_) => false,
+        },
+        Effect::Leave { client, id, .. } => *client == to.client && *id == to.id,
+        _ => false,
+    }
 }

@@ -11,10 +11,8 @@
 //! deadlines are the highest.
 
 mod clients;
-mod deadlines;
 mod facts;
 mod hook;
-mod names;
 mod process;
 mod questions;
 mod recover;
@@ -26,8 +24,6 @@ mod session;
 mod shutdown;
 mod status;
 mod trace;
-mod unwritten;
-mod watch;
 
 use std::collections::BTreeMap;
 use std::mem::swap;
@@ -91,8 +87,8 @@ impl Hub {
         match input {
             Input::Client(client, event) => self.on_client(client, event),
             Input::Host(host, event) => self.on_host(host, event),
-            Input::Slept { time } => self.processes.on_slept(time),
-            Input::LoginSeen { agent } => self.on_login_seen(&agent),
+            Input::Slept(time) => self.processes.on_slept(time),
+            Input::LoginSeen(agent) => self.on_login_seen(&agent),
             Input::Served { request, result } => self.on_served(request, result),
             Input::DirectoryFound { question, exists } => {
                 self.on_directory_found(question, exists);

@@ -8,10 +8,8 @@
 //!     └── no client has the server ───────────────────────────────────┴────────────▶ refused
 //! ```
 //!
-//! A call names its client by the number in the session's list ([`server_list`]). The number
+//! A call names its client by the number in the session's list ([`LentServer`]). The number
 //! survives reconnects, so calls wait for an absent client.
-//!
-//! [`server_list`]: crate::mcp::server_list
 //!
 //! | Input | Handler |
 //! | --- | --- |
@@ -38,9 +36,9 @@ use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::ids::{ClientId, HostId, InteractionId, Requester, SessionKey};
-use crate::mcp::declare;
-use crate::mcp::server_list::{
-    Lenders, LentServer, array, find, is_in_client, items, label, lent, taken_over, with_id,
+use crate::mcp::{
+    Lenders, LentServer, array, declare, find, is_in_client, items, label, lent, taken_over,
+    with_id,
 };
 use crate::params::read;
 use crate::record::{InteractionRow, Record};

@@ -25,9 +25,9 @@ use acp_wire::{ErrorObject, build, code, str_at};
 use acpd_api::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod, Reason, method};
 use serde_json::value::RawValue;
 
-use crate::auth::{Refusal, changes_login, forget_credentials, login_hint};
 use crate::cx::Cx;
 use crate::event::EngineEvent;
+use crate::fault::{Refusal, login_hint};
 use crate::ids::{HostId, SlotId, Time};
 use crate::input::Effect;
 use crate::offer::is_offered;
@@ -161,7 +161,7 @@ impl Processes {
         activity: Activity,
     ) -> Refusal {
         let profile = self[&id].profile.clone();
-        forget_credentials(cx, &profile);
+        cx.forget_credentials(&profile);
         if self.renew_credentials(cx, id, activity.is_at_work)
             || self.repeat_login(cx, id, activity.is_logging_in)
         {
@@ -197,7 +197,7 @@ impl Processes {
     ) {
         let profile = self[&id].profile.clone();
         let is_news = !self.auth_state(&profile).wants_login();
-        forget_credentials(cx, &profile);
+        cx.forget_credentials(&profile);
         self.miss_login(cx, &profile, source);
         if is_news {
             let reason = error.message.clone();
@@ -233,7 +233,7 @@ impl Processes {
 
     pub(crate) fn on_login(&mut self, cx: &mut Cx, id: SlotId, method: Option<String>) {
         let profile = self[&id].profile.clone();
-        forget_credentials(cx, &profile);
+        cx.forget_credentials(&profile);
         self.log_in(cx, &profile, AuthState::Authenticated, AuthSource::Login);
         self.set_login_method(cx, &profile, method);
         self.end_login_repeat(id);
@@ -265,7 +265,7 @@ impl Processes {
         source: AuthSource,
         is_at_work: impl Fn(SlotId) -> bool,
     ) {
-        forget_credentials(cx, profile);
+        cx.forget_credentials(profile);
         self.set_auth(cx, profile, AuthState::Authenticated, source);
         let may_run = self.known(profile).row.desired != Desired::Down;
         for id in self.of_profile(profile) {
@@ -393,6 +393,10 @@ impl Processes {
         let at = waiting.iter().position(Waiting::is_login)?;
         Some(waiting.remove(at))
     }
+}
+
+pub(crate) fn changes_login(method: &str) -> bool {
+    matches!(method, "authenticate" | "logout")
 }
 
 pub(crate) fn reported_login(status: &RawValue) -> Option<AuthState> {

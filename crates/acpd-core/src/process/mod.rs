@@ -32,12 +32,8 @@
 //! before the next process starts. While leftovers live, several agents keep their sessions locked,
 //! and the others silently fork the history.
 
-mod fault;
-mod leftovers;
 pub(crate) mod logins;
-mod next_run;
 pub(crate) mod slot;
 mod start;
 mod stop;
 pub(crate) mod table;
-mod writing;

@@ -26,7 +26,7 @@ pub(crate) struct Slot {
     /// First output of a starting process that was no message.
     pub(super) printed: Option<String>,
     /// Only [`crate::process::table::Processes`] sets this, because it has an index.
-    host: Option<Host>,
+    pub(super) host: Option<Host>,
     pub(super) start_hint: Option<String>,
     pub(super) failures: Failures,
     /// Client extensions that the process got, see [`crate::offer`].
@@ -156,7 +156,7 @@ impl Host {
     }
 }
 
-/// Lines to an agent. `process/writing.rs` writes them.
+/// Lines to an agent. `process/table.rs` writes them.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     last: u64,
@@ -191,8 +191,8 @@ impl Outbox {
     }
 
     pub(crate) fn written(&mut self, chunk: u64) {
-        while self.unwritten.front().is_some_and(|(written, _)| *written <= chunk) {
-            self.bytes -= self.unwritten.pop_front().map_or(0, |(_, len)| len);
+        while let Some((_, len)) = self.unwritten.pop_front_if(|(line, _)| *line <= chunk) {
+            self.bytes -= len;
         }
     }
 }
@@ -320,10 +320,6 @@ impl Slot {
 
     pub(super) fn host_mut(&mut self) -> Option<&mut Host> {
         self.host.as_mut()
-    }
-
-    pub(super) fn put(&mut self, host: Option<Host>) -> Option<Host> {
-        std::mem::replace(&mut self.host, host)
     }
 
     pub(crate) fn is_renewed(&self) -> bool {

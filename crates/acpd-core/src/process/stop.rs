@@ -4,23 +4,44 @@
 //!  turns cancelled ── ended, time ─▶ CloseStdin ── time ─▶ Term ── time ─▶ Kill ─┐
 //!   (only for a person's stop)           │                  ▲              ▲    │ every second
 //!                                        └── leader ended ──┘              └────┘
-//!  tree gone ─▶ `next_run.rs`
+//!  tree gone ─▶ `start.rs`
 //! ```
+//!
+//! Processes of the last run that survive SIGKILL block the next start until they exit or the user
+//! forces it. An unresponsive process of the last daemon does the same.
+//!
+//! ```text
+//!  SIGKILL ── repeated ─▶ acpd looks ── processes remain ─▶ waiting clients are refused
+//!     │                                                        │ `agent restart` with `force`
+//!     └──────── tree gone ─▶ normal start                      └─▶ left behind ─▶ start
+//! ```
+//!
+//! Such a process hangs in the kernel, mostly on a disk or a network that does not answer. It never
+//! runs again, because SIGKILL is pending (a process whose shim was unreachable gets it later, even
+//! after it was left behind). But it may hold locks and ports, so the agent's next process waits
+//! unless the user decides otherwise. Other agents do not wait.
+//!
+//! Reasons why an agent has no process, and advice for the user.
 
-use acpd_api::Reason;
+use acp_wire::code;
+use acpd_api::{Reason, Untrusted};
 
 use crate::cx::Cx;
 use crate::event::EngineEvent;
-use crate::fault::about_agent;
+use crate::fault::{Fault, about_agent, login_hint};
 use crate::ids::{HostId, SlotId};
-use crate::input::{Effect, StopStep, ToHost};
-use crate::process::slot::{KILL_AGAIN, State, StopWhy};
+use crate::input::{Effect, LeftProcess, StopStep, ToHost};
+use crate::process::slot::{Host, KILL_AGAIN, Slot, State, StopWhy};
 use crate::process::table::Processes;
-use crate::record::Record;
+use crate::profile::Config;
+use crate::record::{Desired, Record};
 use crate::timers::Timer;
 
 /// Number of SIGKILLs before acpd looks for remaining processes.
 const LOOK_EVERY: u32 = 5;
+pub(crate) const HANGS: &str = "it hangs in the kernel, mostly on a disk or a network that does not answer, and is \
+                     waited for";
+const NAMED: usize = 3;
 
 impl Processes {
     /// Starts the stop ladder, or moves a running one to a more urgent purpose.
@@ -104,7 +125,7 @@ impl Processes {
         if let Some(process) = self.slot_mut(id).host_mut().filter(|_| step == StopStep::Kill) {
             process.kills += 1;
             if process.kills.is_multiple_of(LOOK_EVERY) {
-                cx.send_behind(Effect::FindLeftovers { host });
+                cx.send_behind(Effect::FindLeftovers(host));
             }
         }
         cx.timers.set(Timer::Slot(id), cx.now.after(time));
@@ -208,5 +229,149 @@ impl Processes {
         } else if timeout > 0 && !cx.timers.is_set(Timer::Idle(id)) {
             cx.timers.set(Timer::Idle(id), cx.now.after(timeout));
         }
+    }
+
+    pub(crate) fn on_leftovers(&mut self, cx: &mut Cx, host: HostId, left: &[LeftProcess]) {
+        let Some(id) = self.slot_of(host) else { return };
+        let slot = &self[&id];
+        let is_killed = matches!(slot.state, State::Stopping { step: Some(StopStep::Kill), .. });
+        let leftovers = described(left);
+        if !is_killed || slot.leftovers() == Some(&leftovers) {
+            return;
+        }
+        if slot.host().is_some_and(|host| host.exited.is_none()) {
+            // A killed process sends nothing, so no request waits for it.
+            self.on_exited(cx, host, "was killed (SIGKILL)", "");
+        }
+        if let Some(host) = self.slot_mut(id).host_mut() {
+            host.leftovers = Some(leftovers);
+        }
+        self.notify_state(cx, id);
+        cx.send_behind(Effect::Failure {
+            agent: self[&id].profile.clone(),
+            session: None,
+            what: "what is left of its last run does not end".to_owned(),
+            code: None,
+        });
+        // Prompts need not wait for processes whose end is unknown.
+        self.refuse_waiters(cx, id, Reason::AgentLeftovers, false);
+        cx.report(EngineEvent::EndPossible);
+    }
+
+    /// The user does not want to wait. Returns whether there were leftovers.
+    pub(crate) fn leave_behind(&mut self, cx: &mut Cx, id: SlotId) -> bool {
+        let host = self[&id].host().filter(|host| host.leftovers.is_some()).map(|host| host.id);
+        let Some(host) = host else { return false };
+        self.on_gone(cx, host);
+        true
+    }
+
+    /// Returns an error for clients that wait for the daemon's end, if only leftovers remain.
+    pub(crate) fn only_leftovers(&self) -> Option<Fault> {
+        let mut slots = self.with_process();
+        let slot = slots.next()?;
+        let left = slot.leftovers()?;
+        if slots.any(|slot| slot.leftovers().is_none()) {
+            return None;
+        }
+        let text = format!("agent `{}`: {left}; acpd ends without it", slot.profile);
+        let hint = format!("{HANGS}, also by the next acpd");
+        Some(Fault::new(Reason::AgentLeftovers, text).hint(hint))
+    }
+
+    pub(crate) fn fault(&self, id: SlotId, reason: Reason, config: &Config) -> Fault {
+        if let Err(fault) = self.may_start(id) {
+            return fault;
+        }
+        let slot = &self[&id];
+        let what = slot.reason.as_deref().unwrap_or("it failed");
+        if slot.state == State::Failed(Reason::NeedsLogin) {
+            return self.login_fault(id, what);
+        }
+        let fault = Fault::new(reason, about_agent(&slot.profile, what));
+        fault.stderr(&slot.stderr).hint(self.hint(id, config))
+    }
+
+    pub(crate) fn login_fault(&self, id: SlotId, message: &str) -> Fault {
+        Fault::new(Reason::NeedsLogin, message.to_owned())
+            .with_code(code::AUTH_REQUIRED)
+            .hint(login_hint(&self[&id].profile))
+    }
+
+    pub(crate) fn way_out(&self, id: SlotId, config: &Config) -> Option<Untrusted> {
+        let slot = &self[&id];
+        let name = &slot.profile;
+        let is_down = self.known(name).row.desired == Desired::Down;
+        match slot.state {
+            State::Stopping { .. } | State::Ready => self.may_start(id).err()?.data.hint,
+            // The login has its own advice.
+            State::NeedsAuth | State::Failed(Reason::NeedsLogin) => None,
+            State::Failed(_) => Some(self.hint(id, config).into()),
+            State::Stopped if is_down => {
+                Some(format!("`acpctl agent start {name}` starts it").into())
+            }
+            // These states end by themselves or with a prompt.
+            State::Stopped
+            | State::Queued
+            | State::Starting
+            | State::Initializing
+            | State::Backoff => None,
+        }
+    }
+
+    pub(crate) fn hint(&self, id: SlotId, config: &Config) -> String {
+        let Slot { profile: name, state, start_hint, .. } = &self[&id];
+        let hint = start_hint
+            .clone()
+            .unwrap_or_else(|| format!("its output is in `{}`", self.profile(id, config).log));
+        match state {
+            State::Failed(_) => {
+                format!("{hint}; the next prompt or `acpctl agent start {name}` tries again")
+            }
+            _ => hint,
+        }
+    }
+
+    /// Refuses requests that only the user can unblock: leftovers of the last run, or an
+    /// unresponsive process of the last daemon.
+    pub(crate) fn may_start(&self, id: SlotId) -> Result<(), Fault> {
+        let slot = &self[&id];
+        let profile = &slot.profile;
+        let (reason, hint) = match slot.host() {
+            Some(Host { leftovers: Some(_), .. }) => (
+                Reason::AgentLeftovers,
+                format!(
+                    "{HANGS}; `acpctl agent restart {profile} --force` starts the agent beside it"
+                ),
+            ),
+            Some(Host { overdue: true, .. }) => (
+                Reason::AgentTimeout,
+                format!(
+                    "it is waited for; `acpctl agent restart {profile}` ends it and starts the agent again"
+                ),
+            ),
+            _ => return Ok(()),
+        };
+        let why = slot.api_reason().unwrap_or_default();
+        Err(Fault::new(reason, about_agent(profile, &why)).hint(hint))
+    }
+}
+
+/// The names of processes come from outside.
+fn described(left: &[LeftProcess]) -> String {
+    let named = left.iter().take(NAMED).map(|process| {
+        let name: String = process.name.chars().filter(|c| !c.is_control()).collect();
+        if name.is_empty() {
+            process.pid.to_string()
+        } else {
+            format!("{} (`{name}`)", process.pid)
+        }
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    match left.len() {
+        0 => "something of its last run does not end".to_owned(),
+        1 => format!("process {named} of its last run does not end"),
+        2..=NAMED => format!("processes {named} of its last run do not end"),
+        count => format!("processes {named} and {} more of its last run do not end", count - NAMED),
     }
 }

@@ -1,6 +1,16 @@
 //! All process slots, and facts about their profiles. Only this table sets and removes the
 //! processes of slots, so its index is exact. The start queue may hold slots that no longer wait;
 //! [`Processes::start_queued`] removes them.
+//!
+//! Writing to agents: each line is a record and an effect, with a number from the outbox of its
+//! process.
+//!
+//! ```text
+//!  line ─▶ row on disk ── commit ─▶ written to the process ─▶ row removed
+//!            └── too many unwritten bytes: the agent is clogged, and gets no new lines
+//! ```
+//!
+//! Architecture invariant: all lines to agents are written here, and are on disk before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{discriminant, take};
@@ -9,13 +19,15 @@ use std::sync::LazyLock;
 
 use acp_wire::bound::SENTENCE;
 use acp_wire::{build, clipped};
-use acpd_api::{AgentNotice, method};
+use acpd_api::{AgentNotice, Reason, method};
 use bytes::Bytes;
 
 use crate::cx::Cx;
 use crate::event::EngineEvent;
+use crate::fault::Fault;
 use crate::ids::{ClientId, HostId, Process, Requester, SessionKey, SlotId, Time, Urgency};
 use crate::input::{Effect, ToHost};
+use crate::own::without_own;
 use crate::process::slot::{AgentInfo, Host, Parked, Slot, State, StopWhy, WaitFor, Waiting};
 use crate::profile::{Config, Profile};
 use crate::record::purpose::Directory;
@@ -24,8 +36,9 @@ use crate::timers::{Timer, Timers};
 
 /// Bytes for new sessions of one process. An adoption has its own limit.
 const PARKED_BYTES: usize = 4 << 20;
-
 static NEVER_RAN: LazyLock<AgentInfo> = LazyLock::new(|| AgentInfo::new(AgentRow::default()));
+/// Unwritten bytes before requests are refused and notifications dropped.
+const UNWRITTEN: usize = 8 << 20;
 
 /// End of the output that was read, possibly inside a line.
 #[derive(Debug, Clone, Copy)]
@@ -111,13 +124,13 @@ impl Processes {
     pub(super) fn put(&mut self, id: SlotId, host: Host) {
         self.by_host.insert(host.id, id);
         if let Some(slot) = self.get_mut(id) {
-            slot.put(Some(host));
+            slot.host = Some(host);
         }
     }
 
     pub(super) fn take(&mut self, host: HostId) -> Option<(SlotId, Host)> {
         let id = self.by_host.remove(&host)?;
-        self.get_mut(id)?.put(None).map(|host| (id, host))
+        self.get_mut(id)?.host.take().map(|host| (id, host))
     }
 
     pub(crate) fn known(&self, profile: &str) -> &AgentInfo {
@@ -182,7 +195,7 @@ impl Processes {
         for (host, OutputEnd { offset, inside }) in take(&mut self.read) {
             if self.by_host.contains_key(&host) {
                 cx.record(Record::HostOffset { host, offset, inside });
-                cx.send(Effect::Host(host, ToHost::Ack { offset }));
+                cx.send(Effect::Host(host, ToHost::Ack(offset)));
             }
         }
     }
@@ -201,9 +214,7 @@ impl Processes {
         let run = host.ready_since.zip(host.exited);
         run.is_some_and(|(since, until)| until.since(since) >= ready_after)
     }
-}
 
-impl Processes {
     pub(super) fn slot_mut(&mut self, id: SlotId) -> &mut Slot {
         self.get_mut(id).expect("slots are never removed while something refers to them")
     }
@@ -294,7 +305,7 @@ impl Processes {
         let Some(host) = self.get_mut(id).and_then(Slot::host_mut) else { return };
         if host.reachable && host.leased != Some(busy) {
             host.leased = Some(busy);
-            cx.send(Effect::Host(host.id, ToHost::Lease { busy }));
+            cx.send(Effect::Host(host.id, ToHost::Lease(busy)));
         }
     }
 
@@ -412,6 +423,59 @@ impl Processes {
         timers.clear(Timer::Slot(id));
         timers.clear(Timer::Idle(id));
         true
+    }
+
+    /// Writes an outbox row, then the line after the commit. Returns the line's number, or 0
+    /// without a process.
+    pub(crate) fn write(&mut self, cx: &mut Cx, id: SlotId, line: Bytes) -> u64 {
+        self.write_named(cx, id, without_own(&line))
+    }
+
+    /// Like [`Processes::write`], for lines with names of MCP servers, which the daemon resolves.
+    pub(crate) fn write_named(&mut self, cx: &mut Cx, id: SlotId, line: Bytes) -> u64 {
+        let Some(process) = self.get_mut(id).and_then(Slot::host_mut) else { return 0 };
+        let (host, chunk) = (process.id, process.outbox.push(line.len()));
+        cx.record(Record::Outbox { host, chunk, line: line.clone() });
+        cx.send(Effect::Host(host, ToHost::Write { chunk, line }));
+        chunk
+    }
+
+    pub(crate) fn answer(&mut self, cx: &mut Cx, host: HostId, line: Bytes) {
+        if let Some(slot) = self.slot_of(host) {
+            self.write(cx, slot, line);
+        }
+    }
+
+    /// Writes a notification. It is dropped if the agent does not read, or the journal fails.
+    pub(crate) fn notify(&mut self, cx: &mut Cx, id: SlotId, line: Bytes) {
+        if !self.is_clogged(id) && !cx.is_failing() {
+            self.write(cx, id, line);
+        }
+    }
+
+    pub(crate) fn on_written(&mut self, cx: &mut Cx, host: HostId, chunk: u64) {
+        let Some(id) = self.slot_of(host) else { return };
+        cx.record(Record::Written { host, chunk });
+        if let Some(process) = self.get_mut(id).and_then(Slot::host_mut) {
+            process.outbox.written(chunk);
+        }
+    }
+
+    /// Returns whether the agent does not read its lines, so no more are added.
+    pub(crate) fn is_clogged(&self, id: SlotId) -> bool {
+        let process = self.get(&id).and_then(Slot::host);
+        process.is_some_and(|process| process.outbox.bytes > UNWRITTEN)
+    }
+
+    pub(crate) fn clogged_fault(&self, id: SlotId) -> Fault {
+        let agent = &self[&id].profile;
+        Fault::new(Reason::TooMany, format!("agent `{agent}` does not read what it is sent"))
+            .hint(format!("try again later, or restart it: `acpctl agent restart {agent}`"))
+    }
+
+    /// Returns whether it is unknown if a lost process got this line.
+    pub(crate) fn is_undecided(&self, id: SlotId, chunk: u64) -> bool {
+        self[&id].host().is_some_and(|host| host.lost && host.outbox.has(chunk))
     }
 }
 

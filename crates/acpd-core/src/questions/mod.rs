@@ -25,15 +25,13 @@
 //!
 //! An offer is a request to a client, with the question's own number the first time, which the next
 //! daemon knows too, and later with a new one. [`QuestionPlace`] has the facts from other machines,
-//! [`decisions`] the remembered decisions, [`choice`] the answers from terminals.
+//! [`question`] the remembered decisions, [`answers`] the answers.
 //!
 //! Architecture invariants: absence answers no question, and a malformed answer is no consent. Each
 //! automatic answer is in the journal with its reason. The answer and the removal of the question's
 //! row are one transaction, in this order.
 
 mod answers;
-mod choice;
-mod decisions;
 pub(crate) mod question;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,8 +49,7 @@ use crate::fault::Fault;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use crate::input::{Effect, FileService, ToClient};
 use crate::params::session_roots;
-use crate::questions::decisions::Decisions;
-use crate::questions::question::{OpenQuestion, QuestionKind};
+use crate::questions::question::{Decisions, OpenQuestion, QuestionKind};
 use crate::record::{EventKind, InteractionRow, Record, SessionRow};
 use crate::tool_calls::call::Call;
 use crate::tool_calls::frozen::Frozen;

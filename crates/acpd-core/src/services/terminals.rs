@@ -1,20 +1,52 @@
 //! Terminals of agents, run by an editor or by acpd.
+//!
+//! Output of acpd's commands in tool calls, for viewers that cannot show a terminal.
+//!
+//! ```text
+//!  shown ─▶ read ─▶ the last 4 KiB, if they are new ─▶ 2 s, 4 s, 8 s … 30 s ─▶ read
+//!    ├── ended ───▶ the last 16 KiB
+//!    └── agent, session or daemon gone ─▶ the last output, and why no more follows
+//! ```
+//!
+//! Each step is a journalled `tool_call_update` with the whole content of the call, so late clients
+//! need nothing special. The number, interval and size of the steps are limited.
+//!
+//! Architecture invariant: while a call shows a running command, its final update is on disk. The
+//! next daemon sends it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
 
+use acp_wire::acp::Services;
 use acp_wire::bound::LONGEST_ID;
-use acp_wire::{ErrorObject, code, set_member, str_at};
+use acp_wire::{ErrorObject, build, code, locate, set_member, str_at};
 use bytes::Bytes;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::cx::Cx;
+use crate::event::EngineEvent;
 use crate::ids::{InteractionId, SessionKey, Time};
 use crate::input::{Effect, TerminalEnd, TerminalTail};
+use crate::record::{EventKind, InteractionRow, Record, SessionRow};
 use crate::services::AgentServices;
-use crate::views::TerminalName;
+use crate::timers::Timer;
+use crate::views::{TerminalName, replace_terminals, text_item};
 
 /// Remembered terminals of one session.
 const MOST: usize = 64;
+/// Tool calls that are updated for one command.
+const SHOWN: usize = 4;
+/// Maximum length of a tool call's content in bytes.
+const CONTENT: usize = 16 << 10;
+/// Output of all commands in one step of a tool call, in bytes.
+const OUTPUT: usize = 64 << 10;
+/// Minimum time between two steps (ms).
+const NEAREST: u64 = 1_000;
+/// Maximum time between two steps (ms).
+const FARTHEST: u64 = 30_000;
+/// Steps of one command, about an hour at the maximum interval. Then only the end is shown.
+const STEPS: u32 = 120;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TerminalCall {
@@ -29,7 +61,7 @@ pub(crate) enum TerminalCall {
 pub(super) struct Terminal {
     pub(super) session: SessionKey,
     /// acpd's: the agent has released it.
-    released: bool,
+    pub(super) released: bool,
     /// acpd's: the command has ended.
     pub(super) end: Option<TerminalEnd>,
     pub(super) tail: TerminalTail,
@@ -53,47 +85,6 @@ pub(super) struct Mirror {
 pub(super) type Mirrors = BTreeMap<(SessionKey, String), Mirror>;
 
 impl AgentServices {
-    pub(super) fn has_terminals(&self, key: SessionKey) -> bool {
-        self.terminals.values().any(|terminal| terminal.session == key && !terminal.released)
-    }
-
-    /// Returns `None` if the runner of the terminal will answer.
-    ///
-    /// # Errors
-    /// When the session has no such terminal, which may have ended with the last daemon.
-    pub(super) fn call_terminal(
-        &mut self,
-        cx: &mut Cx,
-        key: SessionKey,
-        call: TerminalCall,
-        number: InteractionId,
-    ) -> Result<Option<Value>, ErrorObject> {
-        let name = TerminalName::Own(number).to_string();
-        let Some(own) = self.own_mut(number).filter(|own| own.session == key) else {
-            if number.0 >> 32 == cx.ids.boot() {
-                return Err(unknown(&name));
-            }
-            let text = format!("the terminal `{name}` ended when acpd was restarted");
-            return Err(ErrorObject::new(code::NOT_FOUND, text));
-        };
-        if own.released {
-            return Err(unknown(&name));
-        }
-        Ok(match (call, &own.end) {
-            (TerminalCall::Output, _) | (TerminalCall::Wait, None) => None,
-            (TerminalCall::Wait, Some(end)) => Some(exit_status(end)),
-            (TerminalCall::Kill, _) => {
-                cx.send(Effect::KillTerminal { terminal: number });
-                Some(json!({}))
-            }
-            (TerminalCall::Release, _) => {
-                own.released = true;
-                cx.send(Effect::ReleaseTerminal { terminal: number });
-                Some(json!({}))
-            }
-        })
-    }
-
     /// Drops unused terminals. `is_there`: the editor is attached to the session.
     ///
     /// # Errors
@@ -128,20 +119,6 @@ impl AgentServices {
         }
     }
 
-    /// Returns the answer to the agent's request.
-    pub(super) fn terminal_made(
-        &mut self,
-        key: SessionKey,
-        number: InteractionId,
-        now: Time,
-    ) -> Bytes {
-        let name = TerminalName::Own(number).to_string();
-        let result = json!({ "terminalId": name }).to_string();
-        let terminal = Terminal { session: key, looked: now, ..Terminal::default() };
-        self.terminals.insert(name, terminal);
-        result.into()
-    }
-
     /// Returns the answer with the agent's id of the terminal.
     pub(super) fn terminal_made_by_editor(
         &mut self,
@@ -164,7 +141,7 @@ impl AgentServices {
         {
             match TerminalName::parse(&name) {
                 Some(TerminalName::Own(number)) if !terminal.released => {
-                    cx.send(Effect::ReleaseTerminal { terminal: number });
+                    cx.send(Effect::ReleaseTerminal(number));
                 }
                 Some(TerminalName::Editor { editor, id }) => {
                     of_editors.push((editor, id.to_owned()));
@@ -182,6 +159,198 @@ impl AgentServices {
     pub(super) fn own_mut(&mut self, number: InteractionId) -> Option<&mut Terminal> {
         self.terminals.get_mut(&TerminalName::Own(number).to_string())
     }
+
+    pub(crate) fn may_show_terminals(&self, offers: Services) -> bool {
+        offers.terminal || !self.terminals.is_empty()
+    }
+
+    /// Handles a tool call that is in the journal already.
+    pub(crate) fn on_tool_call(&mut self, cx: &mut Cx, row: &SessionRow, line: &Bytes) {
+        let line = self.show(cx, row, line);
+        update(cx, row.key, line);
+    }
+
+    /// Returns the known output of the commands.
+    fn show(&mut self, cx: &mut Cx, row: &SessionRow, line: &Bytes) -> Option<Bytes> {
+        let content = locate(line, &["params", "update", "content"])?;
+        let call = str_at(line, &["params", "update", "toolCallId"])?;
+        if line[content.clone()] == *b"null" {
+            return None;
+        }
+        let mirror = (row.key, call.clone().into_owned());
+        if let Some(before) = self.mirrors.remove(&mirror) {
+            cx.record(Record::InteractionGone { id: before.last_word });
+        }
+        let mut own = BTreeSet::new();
+        replace_terminals(&line.slice(content.clone()), &[], |_, name| {
+            if let Some(TerminalName::Own(number)) = TerminalName::parse(name) {
+                own.insert(number);
+            }
+            None
+        });
+        if own.is_empty() || content.len() > CONTENT {
+            return None;
+        }
+        // A copy, because a slice would keep the whole read buffer.
+        let content = Bytes::copy_from_slice(&line[content]);
+        let (running, over): (BTreeSet<_>, BTreeSet<_>) = own.into_iter().partition(|number| {
+            self.own(*number).is_some_and(|own| own.session == row.key && own.end.is_none())
+        });
+        let running: BTreeSet<_> =
+            running.into_iter().filter(|number| self.calls_with(*number).len() < SHOWN).collect();
+        if !running.is_empty() {
+            for number in &running {
+                let Some(own) = self.own_mut(*number) else { continue };
+                own.again |= !own.tail.output.is_empty();
+                let due = own.looked.after(NEAREST).max(cx.now);
+                cx.timers.set(Timer::Terminal(*number), due);
+            }
+            let last_word = InteractionId(cx.ids.issue());
+            let shown = Mirror { content: content.clone(), running, last_word };
+            cx.record_all(self.last_word(cx, row, &call, &shown));
+            self.mirrors.insert(mirror, shown);
+        }
+        if over.is_empty() { None } else { self.output_line(row, &call, &content, None) }
+    }
+
+    pub(crate) fn on_terminal_deadline(&mut self, cx: &mut Cx, number: InteractionId) {
+        let is_shown = !self.calls_with(number).is_empty();
+        let Some(own) = self.own_mut(number) else { return };
+        if is_shown {
+            own.looked = cx.now;
+            cx.send(Effect::LookAtTerminal(number));
+        }
+    }
+
+    pub(crate) fn on_terminal_output<'r>(
+        &mut self,
+        cx: &mut Cx,
+        row: impl FnOnce(SessionKey) -> &'r SessionRow,
+        number: InteractionId,
+        tail: TerminalTail,
+    ) {
+        let Some(own) = self.own_mut(number).filter(|own| own.end.is_none()) else { return };
+        let row = row(own.session);
+        let is_news = own.tail != tail;
+        let is_shown = take(&mut own.again) || is_news;
+        own.tail = tail;
+        own.steps += u32::from(is_news);
+        own.looks += 1;
+        if own.steps < STEPS {
+            let distance = (NEAREST << own.looks.min(10)).min(FARTHEST);
+            cx.timers.set(Timer::Terminal(number), cx.now.after(distance));
+        }
+        if is_shown {
+            for call in self.calls_with(number) {
+                let line = self.step(cx, row, &call, &self.mirrors[&call]);
+                update(cx, row.key, line);
+            }
+        }
+    }
+
+    pub(super) fn show_end(&mut self, cx: &mut Cx, row: &SessionRow, number: InteractionId) {
+        cx.timers.clear(Timer::Terminal(number));
+        for call in self.calls_with(number) {
+            let Some(mut shown) = self.mirrors.remove(&call) else { continue };
+            shown.running.remove(&number);
+            let line = if shown.running.is_empty() {
+                cx.record(Record::InteractionGone { id: shown.last_word });
+                self.output_line(row, &call.1, &shown.content, None)
+            } else {
+                let line = self.step(cx, row, &call, &shown);
+                self.mirrors.insert(call, shown);
+                line
+            };
+            update(cx, row.key, line);
+        }
+    }
+
+    /// `why`: the reason in the last updates.
+    pub(crate) fn end_mirrors(&mut self, cx: &mut Cx, row: &SessionRow, why: &str) -> Vec<Bytes> {
+        let mirrors = self.mirrors.extract_if(.., |(of, _), _| *of == row.key);
+        let mirrors: Vec<_> = mirrors.collect();
+        cx.record_all(
+            mirrors.iter().map(|(_, shown)| Record::InteractionGone { id: shown.last_word }),
+        );
+        let lines = mirrors.iter().filter_map(|((_, call), shown)| {
+            self.output_line(row, call, &shown.content, Some(why))
+        });
+        lines.collect()
+    }
+
+    fn step(
+        &self,
+        cx: &mut Cx,
+        row: &SessionRow,
+        (_, call): &(SessionKey, String),
+        shown: &Mirror,
+    ) -> Option<Bytes> {
+        cx.record_all(self.last_word(cx, row, call, shown));
+        self.output_line(row, call, &shown.content, None)
+    }
+
+    fn last_word(
+        &self,
+        cx: &Cx,
+        session: &SessionRow,
+        call: &str,
+        shown: &Mirror,
+    ) -> Option<Record> {
+        let why = Some("ended when acpd was restarted");
+        let line = self.output_line(session, call, &shown.content, why)?;
+        let (id, host) = (shown.last_word, session.host?);
+        let session = Some(session.key);
+        Some(Record::Interaction(InteractionRow {
+            id,
+            session,
+            host,
+            line,
+            at: cx.now,
+            frozen: None,
+        }))
+    }
+
+    /// Returns the tool calls that show a command. All belong to its session.
+    fn calls_with(&self, number: InteractionId) -> Vec<(SessionKey, String)> {
+        let shown = self.mirrors.iter().filter(|(_, call)| call.running.contains(&number));
+        shown.map(|(of, _)| of.clone()).collect()
+    }
+
+    /// Shows each terminal once. `why`: the reason why running ones give no more output.
+    fn output_line(
+        &self,
+        row: &SessionRow,
+        call: &str,
+        content: &Bytes,
+        why: Option<&str>,
+    ) -> Option<Bytes> {
+        let (mut seen, mut room) = (BTreeSet::new(), OUTPUT);
+        let content = replace_terminals(content, &[], |_, name| {
+            let TerminalName::Own(number) = TerminalName::parse(name)? else { return None };
+            if !seen.insert(number) {
+                return Some(text_item("(a terminal that is shown above)"));
+            }
+            let text = match self.own(number).filter(|own| own.session == row.key) {
+                Some(own) => match (&own.end, &own.tail) {
+                    (Some(end), _) => end.shown(),
+                    // The view shows terminals without output itself.
+                    (None, tail) if why.is_none() && tail.output.is_empty() => return None,
+                    (None, tail) => tail.shown(why),
+                },
+                None => "(a terminal of acpd that is gone)".to_owned(),
+            };
+            match room.checked_sub(text.len()) {
+                Some(rest) => room = rest,
+                None => return Some(text_item("(too much output to show all of it here)")),
+            }
+            Some(text_item(&text))
+        });
+        let content = serde_json::from_slice::<&RawValue>(&content).ok()?;
+        let update =
+            json!({ "sessionUpdate": "tool_call_update", "toolCallId": call, "content": content });
+        let params = json!({ "sessionId": row.public_id, "update": update });
+        Some(build::notification("session/update", &params))
+    }
 }
 
 pub(crate) fn own_terminal(line: &[u8]) -> Option<InteractionId> {
@@ -198,6 +367,38 @@ pub(super) fn exit_status(end: &TerminalEnd) -> Value {
 pub(crate) fn unknown(name: &str) -> ErrorObject {
     let text = format!("the terminal `{name}` does not exist or was released");
     ErrorObject::new(code::NOT_FOUND, text)
+}
+
+impl TerminalTail {
+    /// `how`: the end of the command, or of its output.
+    fn shown(&self, how: Option<&str>) -> String {
+        let mut text = String::new();
+        if self.truncated {
+            text.push_str("…\n");
+        }
+        text.push_str(&self.output);
+        let Some(how) = how else { return text };
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text + "(" + how + ")"
+    }
+}
+
+impl TerminalEnd {
+    fn shown(&self) -> String {
+        let how = match (&self.signal, self.code) {
+            (Some(signal), _) => Some(format!("ended by {signal}")),
+            (None, Some(code)) if code != 0 => Some(format!("exit code {code}")),
+            _ => self.tail.output.is_empty().then(|| "no output".to_owned()),
+        };
+        self.tail.shown(how.as_deref())
+    }
+}
+
+fn update(cx: &mut Cx, session: SessionKey, line: Option<Bytes>) {
+    let kind = EventKind::Update;
+    cx.report_all(line.map(|line| EngineEvent::SessionLine { session, kind, line }));
 }
 
 #[cfg(test)]

@@ -25,9 +25,8 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::auth::login_hint;
 use crate::cx::Cx;
-use crate::fault::Fault;
+use crate::fault::{Fault, login_hint};
 use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId, Time};
 use crate::record::{Dormant, ForkPoint, Record, SessionRow, SessionState, ValueKey};
 use crate::session::activity::Activity;

@@ -179,7 +179,7 @@ fn a_login_outside_of_the_protocol_restarts_the_agent_and_brings_everything_back
     let mut bench = Bench::with(|profile| profile.has_login_file = true);
     refused(&mut bench);
     assert_eq!(bench.watched, [false, true]);
-    bench.feed(Input::LoginSeen { agent: AGENT.to_owned() });
+    bench.feed(Input::LoginSeen(AGENT.to_owned()));
     assert_eq!((bench.watched.last(), bench.stops.len()), (Some(&false), 1));
     assert_eq!(bench.heard(), Vec::<Value>::new(), "nothing is given to the old process");
     bench.agent_dies();
@@ -520,7 +520,7 @@ fn a_deadline_that_is_set_while_the_store_fails_is_not_put_off_by_what_was_befor
     refused(&mut bench);
     bench.feed(Input::StoreFailing { reason: "disk full".to_owned(), hint: None });
     bench.now += 3_600_000;
-    bench.feed(Input::LoginSeen { agent: AGENT.to_owned() });
+    bench.feed(Input::LoginSeen(AGENT.to_owned()));
     bench.now += 60_000;
     bench.feed(Input::StoreWorks);
     assert_eq!(bench.stops, [StopStep::CloseStdin]);
@@ -643,7 +643,7 @@ fn a_setting_that_is_refused_for_old_credentials_wants_no_login() {
 #[test]
 fn credentials_run_out_while_the_machine_is_asleep() {
     let (mut bench, a) = with_credentials(None);
-    bench.feed(Input::Slept { time: 60_000 });
+    bench.feed(Input::Slept(60_000));
     bench.prompt(a, &json!(2), "s", "two");
     bench.refuses("session/prompt", -32000);
     assert_eq!((state(&mut bench), bench.stops.len()), ("unknown".into(), 1));

@@ -129,7 +129,7 @@ impl Bench {
         change: impl FnOnce(&mut Profile),
         policy: Policy,
     ) -> Bench {
-        let mut profile = Profile { fingerprint: "1".to_owned(), ..Profile::default() };
+        let mut profile = Profile { fingerprint: "1".to_owned(), ..Profile::standard() };
         change(&mut profile);
         let config = Config {
             default_agent: default_agent.to_owned(),
@@ -443,7 +443,7 @@ impl Bench {
                     _ => self.heard.push(line),
                 }
             }
-            Effect::Host(_, ToHost::Ack { offset, .. }) => self.acked = offset,
+            Effect::Host(_, ToHost::Ack(offset)) => self.acked = offset,
             Effect::Host(_, ToHost::Stop(step)) => self.stops.push(step),
             Effect::Adopt(adopt) if self.shims => {
                 self.adopting.push(adopt);
@@ -455,12 +455,12 @@ impl Bench {
                 self.swept.push(row.host);
                 self.feed(Input::Host(row.host, HostEvent::Lost { reason: "acpd ended".into() }));
             }
-            Effect::FindLeftovers { host } => {
+            Effect::FindLeftovers(host) => {
                 if let Some(left) = self.survivors.clone() {
                     self.feed(Input::Host(host, HostEvent::Left(left)));
                 }
             }
-            Effect::Host(_, ToHost::Lease { busy, .. }) => self.leases.push(busy),
+            Effect::Host(_, ToHost::Lease(busy)) => self.leases.push(busy),
             Effect::Leave { restart, .. } => {
                 self.left = Some(restart.is_some());
                 self.brought = restart;
@@ -471,7 +471,7 @@ impl Bench {
                 self.hooks.push(about);
             }
             Effect::Notify { title, body } => self.notified.push((title, body)),
-            Effect::ForgetCredentials { .. } => self.forgotten += 1,
+            Effect::ForgetCredentials(_) => self.forgotten += 1,
             Effect::WatchLogin { wanted, .. } => self.watched.push(wanted),
             Effect::Host(_, ToHost::Note(text)) => self.notes.push(text),
             // The relay has its own tests for this.
@@ -486,9 +486,9 @@ impl Bench {
             }
             Effect::CreateTerminal { .. }
             | Effect::TerminalOutput { .. }
-            | Effect::KillTerminal { .. }
-            | Effect::ReleaseTerminal { .. } => self.terminals.push(effect),
-            Effect::LookAtTerminal { terminal } => {
+            | Effect::KillTerminal(_)
+            | Effect::ReleaseTerminal(_) => self.terminals.push(effect),
+            Effect::LookAtTerminal(terminal) => {
                 let tail = self.screens.get(&terminal).cloned().unwrap_or_default();
                 self.feed(Input::TerminalSeen { terminal, tail });
             }

@@ -364,7 +364,7 @@ fn load_waits_until_the_session_is_old_enough() {
 
 #[test]
 fn own_agent_has_the_quirks_of_the_program_that_it_is() {
-    let known = Profile { load_after: 60_000, ..Profile::default() };
+    let known = Profile { load_after: 60_000, ..Profile::standard() };
     let cases = [(true, "gemini-cli"), (true, "other"), (false, "gemini-cli")];
     for ((takes_quirks, name), restarts) in
         cases.into_iter().flat_map(|case| [(case, false), (case, true)])

@@ -112,7 +112,7 @@ pub(crate) fn shown(line: &Value) -> &str {
 fn released(bench: &mut Bench) -> Vec<InteractionId> {
     let effects = std::mem::take(&mut bench.terminals);
     let release = |effect: &Effect| match effect {
-        Effect::ReleaseTerminal { terminal } => *terminal,
+        Effect::ReleaseTerminal(terminal) => *terminal,
         other => panic!("{other:?}"),
     };
     effects.iter().map(release).collect()
@@ -147,7 +147,7 @@ fn what_no_editor_runs_acpd_runs_in_the_sessions_folder() {
     served(&mut bench, request, Ok(r#"{"output":"x","truncated":false}"#));
     assert_eq!(bench.heard()[0]["result"]["output"], "x");
     call(&mut bench, 3, "kill", &made);
-    assert!(matches!(bench.terminals.pop(), Some(Effect::KillTerminal { .. })));
+    assert!(matches!(bench.terminals.pop(), Some(Effect::KillTerminal(_))));
     call(&mut bench, 4, "release", &made);
     assert_eq!(released(&mut bench), [terminal]);
     assert_eq!(bench.heard().len(), 2);

@@ -72,9 +72,9 @@ impl Digester {
     fn order(&mut self, host: u64, order: &ToHost) {
         match order {
             ToHost::Write { line, .. } => self.sent("agent", host, line),
-            ToHost::Ack { offset } => self.sent("ack", host, offset.to_string().as_bytes()),
+            ToHost::Ack(offset) => self.sent("ack", host, offset.to_string().as_bytes()),
             ToHost::Stop(step) => self.sent("stop", host, stop_word(*step).as_bytes()),
-            ToHost::Lease { busy } => self.sent("lease", host, &[u8::from(*busy)]),
+            ToHost::Lease(busy) => self.sent("lease", host, &[u8::from(*busy)]),
             ToHost::Forget => self.sent("forget", host, b""),
             ToHost::Note(note) => self.sent("note", host, note.as_bytes()),
         }

@@ -124,7 +124,7 @@ impl World {
                 gone_errors: if name == "beta" { vec![BROKEN.to_owned()] } else { Vec::new() },
                 has_login_file: name != "beta",
                 on_lost: if name == "solo" { OnLost::Stop } else { OnLost::Reseed },
-                ..Profile::default()
+                ..Profile::standard()
             };
             agents.insert(name.to_owned(), profile);
             quirks.insert(name.to_owned(), quirk);
@@ -334,7 +334,7 @@ impl World {
             Effect::Close(_) => self.truth.hit("old connection closed"),
             Effect::Spawn { host, agent } => self.spawn(host, agent)?,
             Effect::Adopt(adopt) => self.begin_adoption(adopt),
-            Effect::ForgetCredentials { .. } | Effect::Index(_) => {}
+            Effect::ForgetCredentials(_) | Effect::Index(_) => {}
             Effect::WatchLogin { agent, wanted: true } => {
                 self.watched.insert(agent);
             }
@@ -344,12 +344,12 @@ impl World {
             Effect::Host(host, order) => match order {
                 ToHost::Forget => self.forget(host)?,
                 ToHost::Write { chunk, line } => self.write(host, chunk, line),
-                ToHost::Ack { offset } => self.ack(host, offset)?,
+                ToHost::Ack(offset) => self.ack(host, offset)?,
                 ToHost::Stop(step) => self.stop(host, step),
                 ToHost::Note(_) => self.truth.hit("odd line noted"),
-                ToHost::Lease { .. } => {}
+                ToHost::Lease(_) => {}
             },
-            Effect::FindLeftovers { host } => self.look_for_leftovers(host)?,
+            Effect::FindLeftovers(host) => self.look_for_leftovers(host)?,
             Effect::Leave { client, id, .. } => self.leave(client, &id)?,
             Effect::Hook { event, about } => self.truth.tell(event, &about)?,
             Effect::Notify { .. } => self.truth.hit("notified"),
@@ -378,9 +378,9 @@ impl World {
             Effect::Serve { request, .. }
             | Effect::CreateTerminal { terminal: request, .. }
             | Effect::TerminalOutput { request, .. }
-            | Effect::LookAtTerminal { terminal: request }
-            | Effect::KillTerminal { terminal: request }
-            | Effect::ReleaseTerminal { terminal: request } => {
+            | Effect::LookAtTerminal(request)
+            | Effect::KillTerminal(request)
+            | Effect::ReleaseTerminal(request) => {
                 return Err(format!("{request:?} was asked by nobody"));
             }
             Effect::Abort => {
@@ -451,7 +451,7 @@ impl World {
     /// Checks that an agent is given up only after enough failures within the time in which they
     /// count. Two starts may have timed out only because time passed.
     fn check_crash_loops(&self) -> Result<(), String> {
-        let rules = Profile::default().restart;
+        let rules = Profile::standard().restart;
         for agent in self.hub.iter().flat_map(Hub::crash_loops) {
             let failures = self.failures.get(agent).map(Vec::as_slice).unwrap_or_default();
             let recent = |at: &&u64| self.now.saturating_sub(**at) <= rules.window;
@@ -488,7 +488,7 @@ impl World {
             }
         } else if self.watched.contains(agent) && self.rng.permille(600) {
             self.truth.hit("login seen in its file");
-            self.feed(Input::LoginSeen { agent: agent.to_owned() })?;
+            self.feed(Input::LoginSeen(agent.to_owned()))?;
         } else {
             self.truth.hit("logged in in a terminal");
             let id = self.connect(agent)?;

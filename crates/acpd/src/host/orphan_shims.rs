@@ -103,7 +103,7 @@ async fn end_orphan_shim(host: HostId, shim_dir: ShimDir, mut place: Place) {
                     event = said.recv() => match event {
                         Some((_, HostEvent::Output(frames))) => {
                             if let Some(last) = frames.last() {
-                                shim.tell(ToHost::Ack { offset: last.end });
+                                shim.tell(ToHost::Ack(last.end));
                             }
                         }
                         Some((_, HostEvent::Gone)) => shim.tell(ToHost::Forget),

@@ -48,7 +48,7 @@ impl Relay {
                 let running = self.agents.adopt(adopt, remade);
                 self.hosts.insert(host, running);
             }
-            Effect::FindLeftovers { host } => self.agents.reaper.find_left(host),
+            Effect::FindLeftovers(host) => self.agents.reaper.find_left(host),
             Effect::Serve { host, request, roots, service } => {
                 self.services.serve(host, request, roots, service);
             }
@@ -66,9 +66,9 @@ impl Relay {
             Effect::TerminalOutput { request, terminal } => {
                 self.terminals.output(request, terminal);
             }
-            Effect::LookAtTerminal { terminal } => self.terminals.look(terminal),
-            Effect::KillTerminal { terminal } => self.terminals.kill(terminal),
-            Effect::ReleaseTerminal { terminal } => self.terminals.release(terminal),
+            Effect::LookAtTerminal(terminal) => self.terminals.look(terminal),
+            Effect::KillTerminal(terminal) => self.terminals.kill(terminal),
+            Effect::ReleaseTerminal(terminal) => self.terminals.release(terminal),
             Effect::WatchLogin { agent, wanted } => {
                 let file = self.agents.config.agent(&agent).ok();
                 match file.and_then(|profile| profile.login_file.clone()).filter(|_| wanted) {
@@ -76,7 +76,7 @@ impl Relay {
                     None => self.logins.unwatch(&agent),
                 }
             }
-            Effect::ForgetCredentials { agent } => self.credentials.forget(&agent),
+            Effect::ForgetCredentials(agent) => self.credentials.forget(&agent),
             Effect::Hook { event, about } => self.hooks.run(event, about),
             Effect::Notify { title, body } => self.hooks.notify(&title, &body),
             Effect::Trace(trace) => self.traces.begin(*trace),
@@ -121,7 +121,7 @@ impl Relay {
                 *text = log::quote(text).to_owned();
                 tracing::debug!(host = host.0, text, "an agent did something odd");
             }
-            ToHost::Ack { .. } | ToHost::Lease { .. } | ToHost::Forget => {}
+            ToHost::Ack(_) | ToHost::Lease(_) | ToHost::Forget => {}
         }
         self.hosts.tell(host, order);
     }

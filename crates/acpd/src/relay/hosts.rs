@@ -81,7 +81,7 @@ impl Hosts {
                     HostEvent::Refused(_) => self.refused(id),
                     HostEvent::Output(frames) => {
                         if let Some(last) = frames.last() {
-                            self.tell(id, ToHost::Ack { offset: last.end });
+                            self.tell(id, ToHost::Ack(last.end));
                         }
                     }
                     _ => {}

@@ -35,7 +35,7 @@ impl Relay {
     pub(super) fn input(&mut self, input: Input, out: &mut Batch) {
         let now = self.clock.now();
         if let Some(slept) = self.suspend.news() {
-            self.hub.handle(now, Input::Slept { time: slept.as_millis() as u64 }, out);
+            self.hub.handle(now, Input::Slept(slept.as_millis() as u64), out);
         }
         self.hub.handle(now, input, out);
     }

@@ -1,8 +1,8 @@
 //! The `_acpd/*` methods.
 
 use acpd_api::{
-    DaemonRestartParams, DaemonStopParams, Empty, ForgetParams, LogLevelParams, SessionList,
-    SessionListParams, UsageParams, method,
+    AuthSource, DaemonRestartParams, DaemonStopParams, Empty, ForgetParams, LogLevelParams, Reason,
+    RestartParams, SessionList, SessionListParams, UsageParams, method,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,6 +13,10 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::input::{StatusPart, ToClient};
 use crate::params::read;
+use crate::process::slot::{Asker, State, StopWhy};
+use crate::record::{Desired, Dormant};
+
+pub(crate) const STOPPED: &str = "stopped by a person";
 
 impl Hub {
     pub(crate) fn manage(&mut self, asked: Asked<'_>) -> Served {
@@ -32,10 +36,10 @@ impl Hub {
                 let agent = self.agent_ref(params)?;
                 self.send_status(to, StatusPart::Agent(agent));
             }
-            method::AGENT_START => self.agent_start(asked)?,
-            method::AGENT_STOP => self.agent_stop(asked)?,
-            method::AGENT_RESTART => self.agent_restart(asked)?,
-            method::AUTH_DONE => self.auth_done(asked)?,
+            method::AGENT_START
+            | method::AGENT_STOP
+            | method::AGENT_RESTART
+            | method::AUTH_DONE => self.agent_command(asked)?,
             method::SESSION_LIST => {
                 let filter: SessionListParams = read_or_default(params)?;
                 let sessions = self.session_infos(|row| {
@@ -154,6 +158,94 @@ impl Hub {
     ) -> Served {
         let result = method(self, read(asked.params)?)?;
         self.answer(asked.to, &result);
+        Ok(())
+    }
+
+    /// `_acpd/agent/start`, `stop`, `restart` and `_acpd/auth/done`, answered when the shared process
+    /// is as wanted.
+    fn agent_command(&mut self, Asked { to, method: name, params, .. }: Asked<'_>) -> Served {
+        let agent = self.agent_ref(params)?;
+        match name {
+            method::AGENT_START => {
+                self.processes.set_desired(&mut self.cx, &agent, Desired::Up);
+                let slot = self.processes.shared(&agent, self.cx.now);
+                self.need_agent(slot, Asker::Person)?;
+                self.check_idle(slot);
+            }
+            method::AGENT_STOP => self.stop_agent(&agent),
+            method::AGENT_RESTART => self.restart_agent(&agent, read(params)?)?,
+            _ => {
+                self.login_found(&agent, AuthSource::Login);
+                self.route();
+            }
+        }
+        let slot = self.processes.shared(&agent, self.cx.now);
+        let there = &self.processes[&slot];
+        let waits = match name {
+            method::AGENT_START => !there.is_up(),
+            method::AGENT_STOP => there.host().is_some(),
+            method::AGENT_RESTART => true,
+            _ => there.state == State::Queued || (there.host().is_some() && !there.is_up()),
+        };
+        if waits {
+            self.processes.may_start(slot)?;
+            self.processes.watch(slot, to.clone());
+        } else {
+            self.answer_agent(to, slot);
+        }
+        Ok(())
+    }
+
+    fn stop_agent(&mut self, agent: &str) {
+        self.processes.set_desired(&mut self.cx, agent, Desired::Down);
+        self.processes.shared(agent, self.cx.now);
+        for slot in self.processes.of_profile(agent) {
+            for key in self.sessions.of_slot(slot) {
+                self.take_back_steers(key);
+            }
+            self.begin_stop(slot, StopWhy::ByPerson, Some(STOPPED.to_owned()));
+            if self.processes[&slot].host().is_none() {
+                self.processes.refuse_waiters(&mut self.cx, slot, Reason::AgentStopped, true);
+            }
+        }
+    }
+
+    fn restart_agent(&mut self, agent: &str, RestartParams { force, .. }: RestartParams) -> Served {
+        for slot in self.processes.of_profile(agent).into_iter().filter(|_| !force) {
+            if self.processes[&slot].leftovers().is_some() {
+                self.processes.may_start(slot)?;
+            }
+        }
+        if self.processes.known(agent).row.desired == Desired::Down {
+            self.processes.set_desired(&mut self.cx, agent, Desired::OnDemand);
+        }
+        // The user wants another try, and the agent may have the session again.
+        self.processes.forget_lies(&mut self.cx, agent);
+        for slot in self.processes.of_profile(agent) {
+            for key in self.sessions.of_slot(slot) {
+                if self.session(key).row.rest == Dormant::Lost {
+                    self.session_mut(key).row.edit().rest = Dormant::Failed;
+                }
+            }
+            self.unblock_for_next(slot);
+            if !self.processes.leave_behind(&mut self.cx, slot) {
+                let reason = Some("restarted by a person".to_owned());
+                self.begin_stop(slot, StopWhy::Restart, reason);
+            }
+        }
+        self.route();
+        // Slots with a process start again when it has ended.
+        let shared = self.processes.shared(agent, self.cx.now);
+        let mut slots = self.processes.of_profile(agent);
+        // A dedicated slot starts only if something wants its process.
+        slots.retain(|slot| {
+            *slot != shared && self.processes.is_wanted(&self.cx, *slot, self.demand(*slot))
+        });
+        for slot in slots.into_iter().chain([shared]) {
+            if self.processes[&slot].host().is_none() {
+                self.need_agent(slot, Asker::Person)?;
+            }
+        }
         Ok(())
     }
 }

@@ -1,12 +1,25 @@
 //! Requests and notifications of clients. `initialize` binds a connection to one agent profile, in
 //! which session ids are resolved. A known result of `initialize` and known sessions
 //! (`session/load`, `resume`, `list`, `close`) need no agent; other methods are relayed.
+//!
+//! Requests while the journal cannot be written.
+//!
+//! ```text
+//!  request ─▶ accepted ─▶ its batch is committed ─▶ its answer
+//!                 │ the batch cannot be written
+//!                 ├─ it only reads ────────▶ its answer, at once
+//!                 ├─ `initialize` ─────────▶ an error at once; the client can send it again
+//!                 └─ it changes something ─▶ an error at once; a later answer is dropped
+//! ```
+//!
+//! The batch is kept and retried, so the request may still be carried out. The error says so: a
+//! client that sends the request again may have it carried out twice.
 
 use std::mem::{replace, take};
 
 use acp_wire::acp::{PromptParams, cancelled_request};
 use acp_wire::{Body, ErrorObject, Head, Id, Malformed, Message, Outcome, build, code, str_at};
-use acpd_api::method::{CLIENT_LEAVE, DAEMON_RESTART, DAEMON_STOP, SESSION_LOG};
+use acpd_api::method::{CLIENT_LEAVE, DAEMON_RESTART, DAEMON_STOP, MethodEffect, SESSION_LOG};
 use acpd_api::{Reason, Role, is_own, method};
 use bytes::Bytes;
 use serde_json::json;
@@ -16,9 +29,8 @@ use crate::clients::{Asked, Served};
 use crate::fault::{Fault, store_fault};
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
-use crate::input::{Accepted, Effect, ReadStyle, ToClient};
+use crate::input::{Accepted, Batch, Effect, ReadStyle, ToClient};
 use crate::mcp::client_servers::{CallEnd, MESSAGE};
-use crate::params::needs_store;
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::record::Dormant;
 use crate::session::{Relayed, State};
@@ -81,7 +93,7 @@ impl Hub {
                 self.route();
                 let mut served = replace(&mut self.cx.out, before);
                 // A log shows the journal, so it waits for lines that are being written.
-                let only_reads = !needs_store(&method) && method != SESSION_LOG;
+                let only_reads = is_reading(&method) && method != SESSION_LOG;
                 let from_memory = (only_reads || accepted.is_err()) && served.records.is_empty();
                 if self.cx.is_failing() || from_memory {
                     // Do not wait for the store, which may be about to fail.
@@ -159,7 +171,7 @@ impl Hub {
     fn accept(&mut self, to: &Requester, method: &str) -> Result<(), Fault> {
         // These need no store: the daemon may end as if it had been killed.
         let ends = matches!(method, DAEMON_STOP | DAEMON_RESTART);
-        match store_fault(&self.cx.store).filter(|_| needs_store(method) && !ends) {
+        match store_fault(&self.cx.store).filter(|_| !is_reading(method) && !ends) {
             Some(fault) => Err(fault),
             None => self.clients.accept(&mut self.cx, to, method),
         }
@@ -213,12 +225,13 @@ impl Hub {
         match method {
             "session/load" => self.open_session(asked, key, ReadStyle::History)?,
             "session/resume" => self.open_session(asked, key, ReadStyle::Resume)?,
-            "session/close" => {
-                self.close_for(to.client, key);
-                self.answer(to, &json!({}));
-            }
-            "session/delete" => {
-                self.delete_for(to.client, key)?;
+            "session/close" | "session/delete" | "session/archive" | "session/unarchive" => {
+                match method {
+                    "session/close" => self.close_for(to.client, key),
+                    "session/delete" => self.delete_for(to.client, key)?,
+                    "session/archive" => self.archive_for(Some(to.client), key)?,
+                    _ => self.set_archived(key, false),
+                }
                 self.answer(to, &json!({}));
             }
             "_session/steering" | "session/inject" => {
@@ -230,14 +243,6 @@ impl Hub {
                 self.answer(to, &json!({ "status": status }));
             }
             "session/set_title" => self.set_title(asked, key)?,
-            "session/archive" => {
-                self.archive_for(Some(to.client), key)?;
-                self.answer(to, &json!({}));
-            }
-            "session/unarchive" => {
-                self.set_archived(key, false);
-                self.answer(to, &json!({}));
-            }
             "session/prompt" => {
                 let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
                 PromptParams::from_raw(params).map_err(|e| Fault::invalid(e.to_string()))?;
@@ -343,4 +348,54 @@ impl Hub {
             self.cancel_relayed(to);
         }
     }
+
+    /// Answers the `accepted` requests of `batches` that cannot be written, in their order. Call
+    /// after [`Input::StoreFailing`](crate::Input::StoreFailing).
+    pub fn answer_unwritten(
+        &mut self,
+        accepted: Vec<Accepted>,
+        batches: &mut [&mut Vec<Effect>],
+        out: &mut Batch,
+    ) {
+        let Some(fault) = store_fault(&self.cx.store) else { return };
+        for Accepted { to, is_initialize } in accepted {
+            let is_open = self.clients.give_up(&to);
+            let taken = if is_open { None } else { self.clients.take_answer(&to, batches) };
+            match taken {
+                None if !is_open => continue,
+                Some(
+                    answer @ Effect::Client(
+                        _,
+                        ToClient::Log(_)
+                        | ToClient::LogLevel { .. }
+                        | ToClient::Search { .. }
+                        | ToClient::Status { .. }
+                        | ToClient::Usage { .. },
+                    ),
+                ) => {
+                    out.urgent.push(answer);
+                    continue;
+                }
+                _ => {}
+            }
+            let mut fault = fault.clone();
+            if is_initialize {
+                if is_open {
+                    self.forget_waiting(&to);
+                    self.clients.close_request(&to);
+                }
+                self.clients.set_initialized(to.client, false);
+            } else {
+                fault.data.reason = Reason::OutcomeUnknown;
+                fault.message +=
+                    "; what was asked for may still be carried out when it can be written";
+            }
+            let line = build::error(&to.id, &fault.object());
+            out.urgent.push(Effect::Client(to.client, ToClient::Line(line)));
+        }
+    }
+}
+
+fn is_reading(method: &str) -> bool {
+    MethodEffect::of_method(method) == MethodEffect::Reads
 }

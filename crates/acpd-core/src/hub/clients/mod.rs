@@ -5,4 +5,3 @@ pub(crate) mod from_clients;
 pub(crate) mod open;
 pub(crate) mod reply;
 pub(crate) mod under_agent;
-pub(crate) mod welcome;

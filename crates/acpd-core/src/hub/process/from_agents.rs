@@ -2,21 +2,28 @@
 //!
 //! Architecture invariant: no line of an agent is fatal. Unreadable lines are noted and skipped;
 //! others are forwarded byte for byte, except for ids.
+//!
+//! Answers of agents, by the purpose of their request.
+
+use std::borrow::Cow;
 
 use acp_wire::acp::cancelled_request;
-use acp_wire::{Body, ErrorObject, Frame, Head, Malformed, Message, build, code};
+use acp_wire::{
+    Body, ErrorObject, Frame, Head, Id, Malformed, Message, Outcome, build, code, str_at,
+};
 use acpd_api::{NAMESPACE, Reason, Skipped, is_own, method};
 use bytes::Bytes;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Refusal, renewed_fault};
 use crate::hub::Hub;
-use crate::ids::{HostId, InteractionId, Process};
+use crate::ids::{HostId, InteractionId, Process, Requester, SessionKey, SlotId};
 use crate::mcp::client_servers::MESSAGE;
 use crate::process::logins::{reported_account, reported_login};
 use crate::process::slot::State;
 use crate::process::table::OutputEnd;
 use crate::read_line::ReadLine;
+use crate::record::purpose::Purpose;
 use crate::record::{EventKind, InteractionRow};
 use crate::session::replay::HISTORY_BYTES;
 
@@ -117,10 +124,8 @@ impl Hub {
                 if !is_own(&method) && self.on_agent_request(process, &id, &method, line) => {}
             Message::Request { id, method, .. } => {
                 self.cx.note(process.host, &format!("asked for `{method}`, which is not on offer"));
-                let error = ErrorObject::new(
-                    code::METHOD_NOT_FOUND,
-                    format!("`{method}` is not offered by this client"),
-                );
+                let text = format!("`{method}` is not offered by this client");
+                let error = ErrorObject::new(code::METHOD_NOT_FOUND, text);
                 self.processes.write(&mut self.cx, process.slot, build::error(&id, &error));
             }
             Message::Response { id, outcome } => match self.answered(process.host, &id) {
@@ -130,10 +135,8 @@ impl Hub {
                     self.request_ended(process, &id, had_parked);
                 }
                 None => {
-                    self.cx.note(
-                        process.host,
-                        &format!("answered a request that is not open: id {id}"),
-                    );
+                    let text = format!("answered a request that is not open: id {id}");
+                    self.cx.note(process.host, &text);
                 }
             },
         }
@@ -211,15 +214,11 @@ impl Hub {
 
     fn line_skipped(&mut self, process: Process, head: &Bytes, len: u64) {
         let limit = self.cx.config.line_limit;
-        self.cx.note(
-            process.host,
-            &format!("skipped a line of {len} bytes, over the limit of {limit}"),
-        );
-        let fault = Fault::new(
-            Reason::LineTooLong,
-            format!("the agent's answer of {len} bytes is over the limit of {limit}"),
-        )
-        .hint("raise `line_limit` under `[daemon]` in the configuration");
+        let text = format!("skipped a line of {len} bytes, over the limit of {limit}");
+        self.cx.note(process.host, &text);
+        let text = format!("the agent's answer of {len} bytes is over the limit of {limit}");
+        let fault = Fault::new(Reason::LineTooLong, text)
+            .hint("raise `line_limit` under `[daemon]` in the configuration");
         let text = format!("a line of {len} bytes is over the limit of {limit}");
         let refusal = ErrorObject::new(code::INVALID_REQUEST, text);
         let said = Head::of(head);
@@ -234,16 +233,133 @@ impl Hub {
             self.append(key, EventKind::Notice, line, None);
         }
     }
+
+    pub(crate) fn agent_answered(
+        &mut self,
+        process: Process,
+        why: Purpose,
+        line: &Bytes,
+        outcome: Outcome<'_>,
+    ) {
+        let result = match outcome {
+            Outcome::Result(result) => Some(result),
+            Outcome::Error(error) => {
+                let code = Some(ErrorObject::from_raw(error).code);
+                self.log_failure(process.slot, why.session(), why.what(), code);
+                None
+            }
+        };
+        match why {
+            Purpose::Initialize => {
+                self.processes.on_initialized(&mut self.cx, process.slot, outcome);
+            }
+            Purpose::NewSession(new) => self.session_made(process, new, line, outcome),
+            Purpose::List { to, wanted } => self.listed(process.slot, &to, &wanted, result),
+            Purpose::Adopt(adoption) => self.adopted(process, &adoption, line, outcome),
+            Purpose::Prompt { session } => self.prompt_answered(session, line, outcome),
+            Purpose::Abandoned { .. } => self.on_abandoned_ended(process.slot),
+            // A failed request says nothing about the login.
+            Purpose::AuthStatus => {
+                self.login_reported(process.slot, result.and_then(reported_login));
+            }
+            Purpose::LoginAgain => self.logged_in_again(process.slot, result.is_some()),
+            Purpose::Restore { session, .. } => self.restore_answered(session, outcome),
+            Purpose::Steer(steer) => self.steered(process.slot, *steer, line, outcome),
+            Purpose::Preset { session, preset } => {
+                self.preset_answered(session, &preset, Some(outcome));
+            }
+            Purpose::Relay { to, session, method, params } => {
+                self.relay_answered(process.slot, to, session, &method, params, line, outcome);
+            }
+            Purpose::GivenUp { .. } | Purpose::Title { .. } | Purpose::Farewell => {}
+        }
+    }
+
+    /// Ends a request whose answer came but cannot be read: no client may hang.
+    pub(crate) fn answer_lost(&mut self, slot: SlotId, why: Purpose, fault: &Fault) {
+        self.log_failure(slot, why.session(), why.what(), None);
+        let error = fault.object();
+        match why {
+            Purpose::Initialize => {
+                let error = to_raw_value(&error).unwrap_or_default();
+                self.processes.on_initialized(&mut self.cx, slot, Outcome::Error(&error));
+            }
+            Purpose::Prompt { session } => {
+                let line = build::error(&Id::from(0), &error);
+                if let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&line) {
+                    self.prompt_answered(session, &line, outcome);
+                }
+            }
+            Purpose::Steer(steer) => self.refuse(&steer.to, fault),
+            Purpose::Restore { session, .. } => {
+                self.cx.timers.clear(crate::timers::Timer::Restore(session));
+                self.restore_failed(session, fault.data.reason, &fault.message);
+            }
+            Purpose::Abandoned { .. } => self.on_abandoned_ended(slot),
+            Purpose::Preset { session, .. } => self.wake_session(session),
+            Purpose::LoginAgain => self.logged_in_again(slot, false),
+            why => self.refuse_askers(slot, why, fault),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one answered request")]
+    fn relay_answered(
+        &mut self,
+        slot: SlotId,
+        to: Requester,
+        session: Option<SessionKey>,
+        method: &str,
+        params: Option<String>,
+        line: &Bytes,
+        outcome: Outcome<'_>,
+    ) {
+        let known = session.filter(|key| self.sessions.contains_key(key));
+        match outcome {
+            Outcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                if self.note_refusal(slot, method, &error) == Refusal::Renewed {
+                    return self.refuse(&to, &renewed_fault());
+                }
+            }
+            Outcome::Result(result) => {
+                match method {
+                    "authenticate" => {
+                        let params = params.as_deref().unwrap_or_default();
+                        let with = str_at(params.as_bytes(), &["methodId"]).map(Cow::into_owned);
+                        self.authenticated(slot, with);
+                    }
+                    "logout" => self.processes.on_logout(&mut self.cx, slot),
+                    "auth/status" => self.login_reported(slot, reported_login(result)),
+                    _ => {}
+                }
+                if let Some(key) = known {
+                    self.setting_changed(key, to.client, method, params.as_deref(), result);
+                }
+            }
+        }
+        let mut line = self.for_client(slot, &to, line);
+        if let Some(key) = known {
+            line = self.sessions.to_public_id_in_error(key, line);
+        }
+        self.respond(&to, session, line);
+    }
+
+    /// `had_parked`: lines may have been parked for the request.
+    pub(crate) fn request_ended(&mut self, process: Process, id: &Id, had_parked: bool) {
+        if had_parked && !self.requests.may_name_session(process.host) {
+            self.processes.drop_parked(&mut self.cx, process);
+        }
+        if self.processes.contains_key(&process.slot) {
+            self.check_idle(process.slot);
+        }
+        self.cancel_questions(self.questions.about(id));
+    }
 }
 
 /// Returns the plain string after a key in an incomplete line.
 fn head_text<'a>(head: &'a [u8], key: &[u8]) -> Option<&'a str> {
-    let rest = after(head, key)?.strip_prefix(b"\"")?;
+    let at = head.windows(key.len()).position(|window| window == key)?;
+    let rest = head[at + key.len()..].trim_ascii_start().strip_prefix(b"\"")?;
     let end = rest.iter().position(|b| *b == b'"')?;
     std::str::from_utf8(&rest[..end]).ok()
-}
-
-fn after<'a>(head: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
-    let at = head.windows(key.len()).position(|window| window == key)?;
-    Some(head[at + key.len()..].trim_ascii_start())
 }

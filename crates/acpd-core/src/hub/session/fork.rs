@@ -24,7 +24,7 @@ use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::Effect;
-use crate::mcp::server_list::undeclared;
+use crate::mcp::undeclared;
 use crate::params::{raw, raw_at};
 use crate::process::slot::Asker;
 use crate::record::purpose::NewSession;

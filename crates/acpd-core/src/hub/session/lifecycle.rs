@@ -37,7 +37,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey, SlotId, Time};
 use crate::input::Effect;
 use crate::mcp::client_servers::CallEnd;
-use crate::mcp::server_list::lent;
+use crate::mcp::lent;
 use crate::record::purpose::Purpose;
 use crate::record::{Dormant, Record, SessionRow, SessionState};
 use crate::session::turn::Cancel;

@@ -5,13 +5,12 @@ use acpd_api::Reason;
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::auth::Refusal;
-use crate::fault::{Fault, renewed_fault};
+use crate::fault::{Fault, Refusal, renewed_fault};
 use crate::hub::Hub;
 use crate::hub::session::adopt::last_prompt;
 use crate::ids::{Process, Requester, SessionKey, SlotId};
 use crate::input::ReadStyle;
-use crate::mcp::server_list::undeclared;
+use crate::mcp::undeclared;
 use crate::process::slot::{WaitFor, Waiting};
 use crate::record::purpose::{Adoption, Directory, NewSession};
 use crate::record::{Counter, Record, SessionRow, SessionState, Used};

@@ -18,8 +18,7 @@ use acp_wire::{ErrorObject, Outcome as WireOutcome, build, clipped, code};
 use acpd_api::{Outcome, Reason};
 use bytes::Bytes;
 
-use crate::auth::Refusal;
-use crate::fault::{Fault, renewed_fault};
+use crate::fault::{Fault, Refusal, renewed_fault};
 use crate::hub::Hub;
 use crate::hub::session::turn_end::{cancelled_answer, cancelled_by_user};
 use crate::ids::{SessionKey, duration};

@@ -50,8 +50,7 @@ use acp_wire::{ErrorObject, Outcome, code};
 use acpd_api::{Reason, RestoreLevel};
 use serde_json::value::RawValue;
 
-use crate::auth::Refusal;
-use crate::fault::in_words;
+use crate::fault::{Refusal, in_words};
 use crate::hub::Hub;
 use crate::hub::session::restore_ask::{QUIET, REPLAY_TIMES};
 use crate::ids::{Process, SessionKey, SlotId, duration};

@@ -31,9 +31,8 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::auth::Refusal;
 use crate::clients::{Asked, Served};
-use crate::fault::{Fault, renewed_fault};
+use crate::fault::{Fault, Refusal, renewed_fault};
 use crate::hash::hash;
 use crate::hub::Hub;
 use crate::hub::session::queue::ends_yes;

@@ -264,8 +264,8 @@ impl Supervisor {
         };
         match order {
             ToHost::Write { chunk, line } => self.stdin.push(chunk, line),
-            ToHost::Ack { offset } => self.output.ack(offset),
-            ToHost::Lease { busy } => {
+            ToHost::Ack(offset) => self.output.ack(offset),
+            ToHost::Lease(busy) => {
                 let Leases { idle, busy: long } = self.place.leases;
                 self.lease = if busy { long } else { idle };
             }

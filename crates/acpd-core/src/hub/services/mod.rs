@@ -1,2 +1,0 @@
-mod agent_services;
-mod mcp;
