@@ -34,19 +34,6 @@ pub enum MethodEffect {
 
 use MethodEffect::{Once, Reads, Repeats};
 
-impl MethodEffect {
-    /// Returns the effect of a method; unknown ones may change anything.
-    pub fn of_method(name: &str) -> MethodEffect {
-        match name {
-            "session/list" | "session/status" => Reads,
-            "initialize" | "session/load" | "session/resume" => Repeats,
-            _ => {
-                EFFECTS.iter().find(|(known, _)| *known == name).map_or(Once, |(_, effect)| *effect)
-            }
-        }
-    }
-}
-
 /// Declares methods that clients call, and the table of them.
 macro_rules! methods {
     ($($(#[doc = $doc:literal])* $name:ident = $method:literal, $params:ty => $result:ty, $effect:expr, $rights:expr;)*) => {
@@ -59,7 +46,17 @@ macro_rules! methods {
         /// Methods that clients call, with the rights of a client under an agent.
         pub const METHODS: &[(&str, UnderAgent)] = &[$(($name, $rights)),*];
 
-        const EFFECTS: &[(&str, MethodEffect)] = &[$(($name, $effect)),*];
+        impl MethodEffect {
+            /// Returns the effect of a method; unknown ones may change anything.
+            pub fn of_method(name: &str) -> MethodEffect {
+                match name {
+                    $($name => $effect,)*
+                    "session/list" | "session/status" => Reads,
+                    "initialize" | "session/load" | "session/resume" => Repeats,
+                    _ => Once,
+                }
+            }
+        }
     };
 }
 
