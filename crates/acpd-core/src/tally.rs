@@ -23,8 +23,8 @@ pub(crate) struct Tally {
     pub(crate) expired: u64,
     turn: Timing,
     first_update: Timing,
-    permission: Timing,
-    agent_start: Timing,
+    pub(crate) permission: Timing,
+    pub(crate) agent_start: Timing,
 }
 
 impl Default for Tally {
@@ -40,21 +40,13 @@ impl Default for Tally {
 impl Tally {
     pub(crate) fn turn_ended(&mut self, outcome: &Outcome, ms: u64) {
         *self.ended.entry(Outcome::known_word(outcome.word())).or_default() += 1;
-        self.turn.took(Duration::from_millis(ms));
+        self.turn.took_ms(ms);
     }
 
     pub(crate) fn first_update(&mut self, ms: Option<u64>) {
         if let Some(ms) = ms {
-            self.first_update.took(Duration::from_millis(ms));
+            self.first_update.took_ms(ms);
         }
-    }
-
-    pub(crate) fn permission(&mut self, ms: u64) {
-        self.permission.took(Duration::from_millis(ms));
-    }
-
-    pub(crate) fn agent_start(&mut self, ms: u64) {
-        self.agent_start.took(Duration::from_millis(ms));
     }
 
     pub(crate) fn ended(&self) -> BTreeMap<String, u64> {
@@ -102,6 +94,10 @@ impl Timing {
         let place = self.limits.partition_point(|limit| *limit < time);
         self.counts[place] += 1;
         self.sum = self.sum.saturating_add(time);
+    }
+
+    pub(crate) fn took_ms(&mut self, ms: u64) {
+        self.took(Duration::from_millis(ms));
     }
 
     pub fn histogram(&self) -> Histogram {

@@ -35,7 +35,7 @@ pub(super) struct Attachment {
     cursor: Cursor,
     /// The client got its position since it attached.
     has_position: bool,
-    deferred: VecDeque<(Seq, Effect)>,
+    pub(super) deferred: VecDeque<(Seq, Effect)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,20 +196,6 @@ impl Clients {
         } else {
             cx.send(effect);
         }
-    }
-
-    pub(super) fn take_deferred(
-        &mut self,
-        client: ClientId,
-        is_meant: impl Fn(&Effect) -> bool,
-    ) -> Option<Effect> {
-        let attached = self.attached.iter_mut().filter(|((_, of), _)| *of == client);
-        for (_, attachment) in attached {
-            if let Some(at) = attachment.deferred.iter().position(|(_, effect)| is_meant(effect)) {
-                return attachment.deferred.remove(at).map(|(_, effect)| effect);
-            }
-        }
-        None
     }
 
     /// `after`: the client has everything up to here; `None` = only new lines. A second attach

@@ -23,6 +23,9 @@
 //!
 //! Arguments from other machines are the heads of journals and single facts. Reports `ClientLeft`
 //! and `ClientCaughtUp`.
+//!
+//! Architecture invariant: each request is answered once. An answer that a reconnected client can
+//! get is kept in the transaction that makes it true.
 
 mod admission;
 mod attachments;
@@ -31,11 +34,11 @@ pub(crate) mod resumable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
-use acp_wire::Id;
 use acp_wire::acp::ClientInitialize;
 use acp_wire::bound::NAME;
-use acp_wire::clipped;
-use acpd_api::{ClientMeta, ClientName, Resume, Role, Untrusted};
+use acp_wire::{Id, Message, clipped, code, parse};
+use acpd_api::method::{CLIENT_ANSWERED, MethodEffect};
+use acpd_api::{ClientMeta, ClientName, Reason, Resume, Role, Untrusted};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -45,9 +48,16 @@ use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::hash::number_of;
-use crate::ids::{ClientId, Requester, SessionKey, Time};
-use crate::input::{ClientOrigin, View};
+use crate::ids::{ClientId, Requester, Seq, SessionKey, Time};
+use crate::input::{ClientOrigin, Effect, LogPage, SessionValues, ToClient, View};
+use crate::timers::Timer;
 use crate::views::Responder;
+
+/// Unconfirmed answers of a client before its requests are refused.
+const REPLIES: usize = 256;
+/// Bytes of unconfirmed answers, in addition to one answer of any length.
+const REPLY_BYTES: usize = 8 << 20;
+const OPEN_REQUESTS: usize = 128;
 
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
@@ -76,7 +86,12 @@ impl Clients {
             Some((*key, attachment.since))
         });
         let was_at = places.collect();
-        let returns = self.on_away(cx, client, was_at);
+        let known = self.resumable.get_mut(&client);
+        let returns =
+            known.map(|known| (known.away, known.was_at) = (Some(cx.now), was_at)).is_some();
+        if returns && !cx.timers.is_set(Timer::Resumable) {
+            self.wait_for_late(&mut cx.timers);
+        }
         cx.report(EngineEvent::ClientLeft { client, number: gone.number, returns, sessions });
     }
 
@@ -154,6 +169,118 @@ impl Clients {
     pub(crate) fn responders(&self, key: SessionKey) -> impl Iterator<Item = Responder<'_>> {
         self.controllers(key).filter_map(|client| self.responder(client))
     }
+
+    /// # Errors
+    /// When the id is open already, or too many requests or kept answers are open.
+    pub(crate) fn accept(&mut self, cx: &mut Cx, to: &Requester, method: &str) -> Served {
+        let Some(client) = self.connected.get_mut(&to.client) else { return Ok(()) };
+        if client.open.len() >= OPEN_REQUESTS {
+            let text = format!("{OPEN_REQUESTS} requests of this connection are open already");
+            return Err(Fault::new(Reason::TooMany, text));
+        }
+        if client.open.contains_key(&to.id) {
+            let text = format!("a request with the id {} is open already", to.id);
+            return Err(Fault::invalid(text).with_code(code::INVALID_REQUEST));
+        }
+        let kept = MethodEffect::of_method(method) == MethodEffect::Once;
+        if let Some(known) = self.resumable.get_mut(&to.client) {
+            // A client that uses the id of a kept answer again has received that answer.
+            known.confirm(cx, &to.id);
+            let bytes: usize = known.replies.values().map(|reply| reply.line.len()).sum();
+            let count = known.replies.len();
+            if kept && (count >= REPLIES || bytes >= REPLY_BYTES) {
+                let text =
+                    format!("{count} answers of {bytes} bytes are not confirmed by this client");
+                return Err(Fault::new(Reason::TooMany, text)
+                    .hint(format!("confirm them with `{CLIENT_ANSWERED}`")));
+            }
+        }
+        client.open.insert(to.id.clone(), Open { kept, given_up: false });
+        Ok(())
+    }
+
+    /// Returns whether the answer is wanted: `false` if the request got an error while the journal
+    /// could not be written.
+    pub(crate) fn close_request(&mut self, to: &Requester) -> bool {
+        let Some(client) = self.connected.get_mut(&to.client) else { return true };
+        client.open.remove(&to.id).is_none_or(|open| !open.given_up)
+    }
+
+    /// Gives up an open request because the journal cannot be written: its answer will be dropped.
+    /// Returns whether it is open.
+    pub(crate) fn give_up(&mut self, to: &Requester) -> bool {
+        let client = self.connected.get_mut(&to.client);
+        let open = client.and_then(|client| client.open.get_mut(&to.id));
+        open.map(|open| open.given_up = true).is_some()
+    }
+
+    /// Takes back an answer that was not sent. `batches`: uncommitted effects.
+    pub(crate) fn take_answer(
+        &mut self,
+        to: &Requester,
+        batches: &mut [&mut Vec<Effect>],
+    ) -> Option<Effect> {
+        self.connected.get(&to.client)?;
+        for effects in batches {
+            if let Some(at) = effects.iter().position(|effect| answers(effect, to)) {
+                return Some(effects.remove(at));
+            }
+        }
+        for (_, at) in self.attached.iter_mut().filter(|((_, of), _)| *of == to.client) {
+            let mut deferred = at.deferred.iter();
+            if let Some(place) = deferred.position(|(_, effect)| answers(effect, to)) {
+                return at.deferred.remove(place).map(|(_, effect)| effect);
+            }
+        }
+        None
+    }
+
+    /// Answers after the lines of a session up to a position.
+    pub(crate) fn respond(
+        &mut self,
+        cx: &mut Cx,
+        to: &Requester,
+        behind: Option<(SessionKey, Seq)>,
+        line: Bytes,
+    ) {
+        self.keep_reply(cx, to, behind.map(|(key, _)| key), &line);
+        self.respond_with(cx, to, behind, ToClient::Line(line));
+    }
+
+    /// Like [`Clients::respond`], with an answer that the relay completes.
+    pub(crate) fn respond_with(
+        &mut self,
+        cx: &mut Cx,
+        to: &Requester,
+        behind: Option<(SessionKey, Seq)>,
+        answer: ToClient,
+    ) {
+        if self.close_request(to) && self.connected.contains_key(&to.client) {
+            self.send_behind(cx, to.client, behind, Effect::Client(to.client, answer));
+        }
+    }
+
+    pub(crate) fn tell(&self, cx: &mut Cx, client: ClientId, line: &Bytes) {
+        self.tell_those(cx, line, |id, here| id == client && here.takes_notices());
+    }
+
+    /// `is_notice`: the line is for clients that take notices.
+    pub(crate) fn tell_profile(&self, cx: &mut Cx, profile: &str, line: &Bytes, is_notice: bool) {
+        self.tell_those(cx, line, |_, here| {
+            let takes = if is_notice { here.takes_notices() } else { !here.lagged };
+            takes && here.profile.as_deref() == Some(profile)
+        });
+    }
+
+    pub(crate) fn tell_all(&self, cx: &mut Cx, line: &Bytes) {
+        self.tell_those(cx, line, |_, here| here.takes_notices() && !here.under_agent);
+    }
+
+    fn tell_those(&self, cx: &mut Cx, line: &Bytes, is_meant: impl Fn(ClientId, &Client) -> bool) {
+        for (id, _) in self.connected.iter().filter(|(id, here)| is_meant(**id, here)) {
+            cx.send(Effect::Client(*id, ToClient::Line(line.clone())));
+        }
+    }
 }
 
 /// Clips all parts of a name, because journals repeat it.
@@ -205,6 +332,31 @@ struct Open {
     kept: bool,
     /// The request got an error already, because the journal could not be written.
     given_up: bool,
+}
+
+impl Client {
+    fn takes_notices(&self) -> bool {
+        self.view.notices && !self.lagged
+    }
+}
+
+fn answers(effect: &Effect, to: &Requester) -> bool {
+    match effect {
+        Effect::Client(client, what) if *client == to.client => match what {
+            ToClient::Line(line) | ToClient::Rows(line) => {
+                matches!(parse(line), Ok(Message::Response { id, .. }) if id == to.id)
+            }
+            ToClient::Status { id, .. }
+            | ToClient::Log(LogPage { id, .. })
+            | ToClient::Search { id, .. }
+            | ToClient::Usage { id, .. }
+            | ToClient::LogLevel { id, .. }
+            | ToClient::Values(SessionValues { id, .. }) => *id == to.id,
+            ToClient::Read(_) => false,
+        },
+        Effect::Leave { client, id, .. } => *client == to.client && *id == to.id,
+        _ => false,
+    }
 }
 
 /// A request is served, or refused with a reason.

@@ -13,25 +13,18 @@
 //! other requests can be repeated.
 //!
 //! Architecture invariant: no request is carried out twice.
-//!
-//! Requests of clients, and answers and notices to them.
-//!
-//! Architecture invariant: each request is answered once. An answer that a reconnected client can
-//! get is kept in the transaction that makes it true.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::{Id, Message, build, code, locate, parse};
-use acpd_api::method::{CLIENT_ANSWERED, CLIENT_RECEIVED, MethodEffect};
-use acpd_api::{Answered, RawId, Reason, Received, Resume};
+use acp_wire::{Id, build, locate};
+use acpd_api::{Answered, RawId, Received, Resume, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::clients::{Client, Clients, Open};
 use crate::cx::Cx;
-use crate::fault::Fault;
-use crate::ids::{ClientId, Requester, Seq, SessionKey, Time};
-use crate::input::{Effect, LogPage, SessionValues, ToClient};
+use crate::ids::{ClientId, Requester, SessionKey, Time};
+use crate::input::{Effect, ToClient};
 use crate::record::snapshot::ClientState;
 use crate::record::{Record, ReplyRow, Sender};
 use crate::timers::{Timer, Timers};
@@ -42,20 +35,15 @@ const AWAY: u64 = 60 * 60_000;
 /// Number of clients from which each new one displaces an absent one: first one without open work,
 /// then the longest absent. Connected clients stay.
 const KNOWN: usize = 1_024;
-/// Unconfirmed answers of a client before its requests are refused.
-const REPLIES: usize = 256;
-/// Bytes of unconfirmed answers, in addition to one answer of any length.
-const REPLY_BYTES: usize = 8 << 20;
-const OPEN_REQUESTS: usize = 128;
 
 #[derive(Debug, Default)]
 pub(crate) struct Resumable {
     token: String,
-    away: Option<Time>,
+    pub(super) away: Option<Time>,
     /// Sessions of the last connection, with the order of their attachments.
     pub(super) was_at: BTreeMap<SessionKey, u64>,
     received: u64,
-    replies: BTreeMap<Id, ReplyRow>,
+    pub(super) replies: BTreeMap<Id, ReplyRow>,
 }
 
 impl Clients {
@@ -103,21 +91,6 @@ impl Clients {
     /// Takes the state that the client came back with, once the missed lines are sent.
     pub(crate) fn take_resume(&mut self, client: ClientId) -> Option<Resume> {
         self.connected.get_mut(&client)?.resume.take()
-    }
-
-    /// Returns whether the client may reconnect.
-    pub(super) fn on_away(
-        &mut self,
-        cx: &mut Cx,
-        client: ClientId,
-        was_at: BTreeMap<SessionKey, u64>,
-    ) -> bool {
-        let Some(known) = self.resumable.get_mut(&client) else { return false };
-        (known.away, known.was_at) = (Some(cx.now), was_at);
-        if !cx.timers.is_set(Timer::Resumable) {
-            self.wait_for_late(&mut cx.timers);
-        }
-        true
     }
 
     pub(crate) fn wait_for_late(&self, timers: &mut Timers) {
@@ -294,7 +267,7 @@ impl Clients {
             let (token, received) = (known.token.clone(), known.received);
             if known.away.is_none() {
                 let lines = Received { lines: received };
-                let line = build::notification(CLIENT_RECEIVED, &lines);
+                let line = build::notification(method::CLIENT_RECEIVED, &lines);
                 cx.send(Effect::Client(client, ToClient::Line(line)));
             }
             cx.record(Record::Client { token, received });
@@ -305,123 +278,10 @@ impl Clients {
         let here = self.resumable.iter().filter(|(_, known)| known.away.is_none());
         here.map(|(client, _)| *client)
     }
-
-    /// # Errors
-    /// When the id is open already, or too many requests or kept answers are open.
-    pub(crate) fn accept(
-        &mut self,
-        cx: &mut Cx,
-        to: &Requester,
-        method: &str,
-    ) -> Result<(), Fault> {
-        let Some(client) = self.connected.get_mut(&to.client) else { return Ok(()) };
-        if client.open.len() >= OPEN_REQUESTS {
-            let text = format!("{OPEN_REQUESTS} requests of this connection are open already");
-            return Err(Fault::new(Reason::TooMany, text));
-        }
-        if client.open.contains_key(&to.id) {
-            let text = format!("a request with the id {} is open already", to.id);
-            return Err(Fault::invalid(text).with_code(code::INVALID_REQUEST));
-        }
-        let kept = MethodEffect::of_method(method) == MethodEffect::Once;
-        if let Some(known) = self.resumable.get_mut(&to.client) {
-            // A client that uses the id of a kept answer again has received that answer.
-            known.confirm(cx, &to.id);
-            let bytes: usize = known.replies.values().map(|reply| reply.line.len()).sum();
-            let count = known.replies.len();
-            if kept && (count >= REPLIES || bytes >= REPLY_BYTES) {
-                let text =
-                    format!("{count} answers of {bytes} bytes are not confirmed by this client");
-                return Err(Fault::new(Reason::TooMany, text)
-                    .hint(format!("confirm them with `{}`", CLIENT_ANSWERED)));
-            }
-        }
-        client.open.insert(to.id.clone(), Open { kept, given_up: false });
-        Ok(())
-    }
-
-    /// Returns whether the answer is wanted: `false` if the request got an error while the journal
-    /// could not be written.
-    pub(crate) fn close_request(&mut self, to: &Requester) -> bool {
-        let Some(client) = self.connected.get_mut(&to.client) else { return true };
-        client.open.remove(&to.id).is_none_or(|open| !open.given_up)
-    }
-
-    /// Gives up an open request because the journal cannot be written: its answer will be dropped.
-    /// Returns whether it is open.
-    pub(crate) fn give_up(&mut self, to: &Requester) -> bool {
-        let client = self.connected.get_mut(&to.client);
-        let open = client.and_then(|client| client.open.get_mut(&to.id));
-        open.map(|open| open.given_up = true).is_some()
-    }
-
-    /// Takes back an answer that was not sent. `batches`: uncommitted effects.
-    pub(crate) fn take_answer(
-        &mut self,
-        to: &Requester,
-        batches: &mut [&mut Vec<Effect>],
-    ) -> Option<Effect> {
-        self.connected.get(&to.client)?;
-        for effects in batches {
-            if let Some(at) = effects.iter().position(|effect| answers(effect, to)) {
-                return Some(effects.remove(at));
-            }
-        }
-        self.take_deferred(to.client, |effect| answers(effect, to))
-    }
-
-    /// Answers after the lines of a session up to a position.
-    pub(crate) fn respond(
-        &mut self,
-        cx: &mut Cx,
-        to: &Requester,
-        behind: Option<(SessionKey, Seq)>,
-        line: Bytes,
-    ) {
-        self.keep_reply(cx, to, behind.map(|(key, _)| key), &line);
-        self.respond_with(cx, to, behind, ToClient::Line(line));
-    }
-
-    /// Like [`Clients::respond`], with an answer that the relay completes.
-    pub(crate) fn respond_with(
-        &mut self,
-        cx: &mut Cx,
-        to: &Requester,
-        behind: Option<(SessionKey, Seq)>,
-        answer: ToClient,
-    ) {
-        if self.close_request(to) && self.connected.contains_key(&to.client) {
-            self.send_behind(cx, to.client, behind, Effect::Client(to.client, answer));
-        }
-    }
-
-    pub(crate) fn tell(&self, cx: &mut Cx, client: ClientId, line: &Bytes) {
-        self.tell_those(cx, line, |id, here| id == client && here.takes_notices());
-    }
-
-    pub(crate) fn tell_profile(&self, cx: &mut Cx, profile: &str, line: &Bytes) {
-        let is_meant = |here: &Client| here.profile.as_deref() == Some(profile);
-        self.tell_those(cx, line, |_, here| here.takes_notices() && is_meant(here));
-    }
-
-    pub(crate) fn tell_all(&self, cx: &mut Cx, line: &Bytes) {
-        self.tell_those(cx, line, |_, here| here.takes_notices() && !here.under_agent);
-    }
-
-    pub(crate) fn forward_to_profile(&self, cx: &mut Cx, profile: &str, line: &Bytes) {
-        let is_meant = |here: &Client| here.profile.as_deref() == Some(profile);
-        self.tell_those(cx, line, |_, here| !here.lagged && is_meant(here));
-    }
-
-    fn tell_those(&self, cx: &mut Cx, line: &Bytes, is_meant: impl Fn(ClientId, &Client) -> bool) {
-        for (id, _) in self.connected.iter().filter(|(id, here)| is_meant(**id, here)) {
-            cx.send(Effect::Client(*id, ToClient::Line(line.clone())));
-        }
-    }
 }
 
 impl Resumable {
-    fn confirm(&mut self, cx: &mut Cx, id: &Id) {
+    pub(super) fn confirm(&mut self, cx: &mut Cx, id: &Id) {
         if self.replies.remove(id).is_some() {
             cx.record(Record::ReplyGone { token: self.token.clone(), id: id.clone() });
         }
@@ -430,29 +290,4 @@ impl Resumable {
 
 pub(crate) fn ids(raw: &[RawId]) -> Vec<Id> {
     raw.iter().filter_map(|id| Id::from_raw(&id.0)).collect()
-}
-
-impl Client {
-    fn takes_notices(&self) -> bool {
-        self.view.notices && !self.lagged
-    }
-}
-
-fn answers(effect: &Effect, to: &Requester) -> bool {
-    match effect {
-        Effect::Client(client, what) if *client == to.client => match what {
-            ToClient::Line(line) | ToClient::Rows(line) => {
-                matches!(parse(line), Ok(Message::Response { id, .. }) if id == to.id)
-            }
-            ToClient::Status { id, .. }
-            | ToClient::Log(LogPage { id, .. })
-            | ToClient::Search { id, .. }
-            | ToClient::Usage { id, .. }
-            | ToClient::LogLevel { id, .. }
-            | ToClient::Values(SessionValues { id, .. }) => *id == to.id,
-            ToClient::Read(_) => false,
-        },
-        Effect::Leave { client, id, .. } => *client == to.client && *id == to.id,
-        _ => false,
-    }
 }

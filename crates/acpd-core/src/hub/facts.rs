@@ -1,7 +1,5 @@
-//! Read-only facts that span several machines.
-//!
-//! Names of agents and sessions. A session's name is unique within its agent and workspace;
-//! sessions of different agents may share one.
+//! Read-only facts that span several machines, and names of agents and sessions. A session's name is
+//! unique within its agent and workspace; sessions of different agents may share one.
 
 use std::collections::BTreeSet;
 
@@ -259,19 +257,16 @@ impl Hub {
     }
 
     pub(crate) fn unknown_agent(&self, name: &str) -> Fault {
-        if self.is_agent(name) {
-            let text = format!("agent `{}` is not configured any more", clipped(name, NAME));
-            return Fault::new(Reason::AgentUnknown, text)
-                .with_code(acp_wire::code::INVALID_PARAMS)
-                .hint(not_configured_hint(name));
-        }
-        let text = format!("no agent `{}`", clipped(name, NAME));
-        let fault =
-            Fault::new(Reason::AgentUnknown, text).with_code(acp_wire::code::INVALID_PARAMS);
-        match nearest(name, self.cx.config.agents.keys().map(String::as_str)) {
-            Some(near) => fault.hint(format!("did you mean `{near}`?")),
-            None => fault.hint("`acpctl agent ls` lists the agents"),
-        }
+        let shown = clipped(name, NAME);
+        let (text, hint) = if self.is_agent(name) {
+            (format!("agent `{shown}` is not configured any more"), not_configured_hint(name))
+        } else {
+            let near = nearest(name, self.cx.config.agents.keys().map(String::as_str));
+            let meant = near.map(|near| format!("did you mean `{near}`?"));
+            let hint = meant.unwrap_or_else(|| "`acpctl agent ls` lists the agents".to_owned());
+            (format!("no agent `{shown}`"), hint)
+        };
+        Fault::new(Reason::AgentUnknown, text).with_code(code::INVALID_PARAMS).hint(hint)
     }
 
     /// Returns whether an agent of this name is configured, or has sessions.

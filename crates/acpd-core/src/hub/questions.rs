@@ -201,7 +201,7 @@ impl Hub {
         self.cx.record(Record::InteractionGone { id: question });
         self.watch.changed(RowKey::Question(question));
         if let Some(time) = permission {
-            self.tally.permission(time);
+            self.tally.permission.took_ms(time);
         }
         self.send_lines(session, withdrawals);
         if let Some(key) = session {

@@ -235,14 +235,8 @@ impl Hub {
     }
 
     fn start_needed(&mut self) {
-        let up: Vec<String> = self
-            .processes
-            .all_known()
-            .filter(|(name, known)| {
-                known.row.desired == Desired::Up && self.cx.config.agents.contains_key(*name)
-            })
-            .map(|(name, _)| name.clone())
-            .collect();
+        let mut up: Vec<String> = self.cx.config.agents.keys().cloned().collect();
+        up.retain(|name| self.processes.known(name).row.desired == Desired::Up);
         for name in up {
             self.processes.shared(&name, self.cx.now);
         }

@@ -1,5 +1,7 @@
 //! Requests to agents: records until they are answered, given up, or lost with the process.
 
+use std::mem::replace;
+
 use acp_wire::{Id, build};
 use serde::Serialize;
 
@@ -55,25 +57,27 @@ impl Hub {
 
     /// Closes the request that this response answers, and returns its purpose.
     pub(crate) fn answered(&mut self, host: HostId, id: &Id) -> Option<Purpose> {
-        let (issued, why) = self.requests.answer(host, id)?;
+        let issued = id.as_issued()?;
+        self.requests.get(issued).filter(|asked| asked.host == host)?;
+        let why = self.requests.asked.remove(&issued)?.purpose;
         let meant = Id::issued(issued);
         if *id != meant && id.as_u64().is_none() {
             self.cx.note(host, &format!("answered request {meant} under the id {id}"));
         }
-        let id = issued;
-        self.cx.timers.clear(Timer::Asked(id));
-        self.cx.record(Record::Answered { id });
+        self.cx.timers.clear(Timer::Asked(issued));
+        self.cx.record(Record::Answered { id: issued });
         Some(why)
     }
 
     /// Returns the purposes of the dropped requests, oldest first.
     pub(crate) fn drop_requests_of(&mut self, host: HostId) -> Vec<Purpose> {
-        let gone = self.requests.drop_host(host);
+        let gone = self.requests.asked.extract_if(.., |_, asked| asked.host == host);
+        let gone: Vec<_> = gone.collect();
         for (id, _) in &gone {
             self.cx.timers.clear(Timer::Asked(*id));
             self.cx.record(Record::Answered { id: *id });
         }
-        gone.into_iter().map(|(_, why)| why).collect()
+        gone.into_iter().map(|(_, asked)| asked.purpose).collect()
     }
 
     /// Stops waiting for an answer and returns the purpose. The agent may still replay `session`.
@@ -83,7 +87,8 @@ impl Hub {
         session: Option<String>,
     ) -> Option<(HostId, Purpose)> {
         self.cx.timers.clear(Timer::Asked(ask));
-        let was = self.requests.give_up(ask, session)?;
+        let asked = self.requests.asked.get_mut(&ask)?;
+        let was = (asked.host, replace(&mut asked.purpose, Purpose::GivenUp { session }));
         self.save_asked(ask);
         Some(was)
     }
@@ -96,7 +101,11 @@ impl Hub {
 
     /// Lets the answer count only as the end of the turn. Returns the id of the request.
     pub(crate) fn abandon_prompt(&mut self, key: SessionKey, session: String) -> Option<u64> {
-        let ask = self.requests.abandon_prompt(key, session)?;
+        let is_it =
+            |asked: &Asked| matches!(asked.purpose, Purpose::Prompt { session } if session == key);
+        let mut asked = self.requests.asked.iter_mut();
+        let (ask, asked) = asked.find(|(_, asked)| is_it(asked)).map(|(id, asked)| (*id, asked))?;
+        asked.purpose = Purpose::Abandoned { session };
         self.save_asked(ask);
         Some(ask)
     }

@@ -1,4 +1,4 @@
-//! Reactions to the events of machines, in order.
+//! Reactions to the events of machines, in order, and to deadlines.
 
 use acpd_api::HookInfo;
 use serde_json::json;
@@ -71,7 +71,7 @@ impl Hub {
                 self.on_budget_answer(session, option.as_deref());
             }
             EngineEvent::AgentNotified { agent, line } => {
-                self.clients.tell_profile(&mut self.cx, &agent, &line);
+                self.clients.tell_profile(&mut self.cx, &agent, &line, true);
             }
             EngineEvent::ProcessStarted(slot) => self.initialize_agent(slot),
             EngineEvent::ProcessReady(slot) => self.agent_ready(slot),

@@ -1,6 +1,5 @@
-//! Inputs of the services machine ([`crate::services`]), with facts from other machines.
-//!
-//! Inputs of [`crate::mcp::client_servers`], and the servers in requests to agents.
+//! Inputs of [`crate::services`] and [`crate::mcp::client_servers`], with facts from other machines,
+//! and the servers in requests to agents.
 
 use acp_wire::acp::Services;
 use acp_wire::{ErrorObject, Id, str_at};
@@ -166,12 +165,8 @@ impl Hub {
             is_trusted: self.clients.may_decide(client),
             may_control: self.clients.may_control(client, key).is_ok(),
         };
-        self.client_servers.on_session_opened(
-            &mut self.cx,
-            &lenders(&self.clients),
-            &opened,
-            &given,
-        )
+        let lenders = lenders(&self.clients);
+        self.client_servers.on_session_opened(&mut self.cx, &lenders, &opened, &given)
     }
 
     /// `is_new` is `false` for a call of the last daemon.
@@ -182,13 +177,8 @@ impl Hub {
         let held = self.sessions.values().filter(is_held);
         let openings = self.requests.params_of_openings(row.host).filter_map(list);
         let lists = held.filter_map(|session| session.mcp_servers.clone()).chain(openings);
-        self.client_servers.on_agent_call(
-            &mut self.cx,
-            &lenders(&self.clients),
-            lists,
-            row,
-            is_new,
-        );
+        let lenders = lenders(&self.clients);
+        self.client_servers.on_agent_call(&mut self.cx, &lenders, lists, row, is_new);
     }
 
     fn lent_to(&self, client: ClientId, session: &SessionRef) -> Result<SessionKey, Fault> {
@@ -211,13 +201,8 @@ impl Hub {
         let params = tool_call(asked.params)?;
         let key = self.lent_to(asked.to.client, &params.session)?;
         let session = (key, &self.session(key).servers());
-        self.client_servers.on_tool_call(
-            &mut self.cx,
-            &lenders(&self.clients),
-            asked.to,
-            &params,
-            session,
-        )
+        let lenders = lenders(&self.clients);
+        self.client_servers.on_tool_call(&mut self.cx, &lenders, asked.to, &params, session)
     }
 
     /// Sends a call, or its cancellation, to the lending client if it is connected.
@@ -234,7 +219,9 @@ impl Hub {
         servers: Vec<LeftOut>,
     ) {
         let texts = servers.iter().map(|left| left_out(&left.server, &left.reason));
-        match self.requests.open_mut(host, request) {
+        let Some(ask) = request.as_issued() else { return };
+        let asked = self.requests.asked.get_mut(&ask).filter(|asked| asked.host == host);
+        match asked.map(|asked| &mut asked.purpose) {
             // Kept until there is a session to show the notices in.
             Some(Purpose::NewSession(new)) => new.notices.extend(texts),
             Some(Purpose::Adopt(adoption)) => adoption.notices.extend(texts),
@@ -248,9 +235,7 @@ impl Hub {
             // Answered or given up by now.
             _ => return,
         }
-        if let Some(ask) = request.as_issued() {
-            self.save_asked(ask);
-        }
+        self.save_asked(ask);
     }
 }
 

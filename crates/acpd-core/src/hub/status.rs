@@ -122,6 +122,7 @@ impl Hub {
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
         let known = self.processes.known(name);
         let info = known.info.as_ref();
+        let begins_in = known.begins_in.clone().filter(|_| profile.defaults.mode.is_none());
         // `agent stop` holds across restarts of the daemon.
         let is_down = known.row.desired == Desired::Down;
         let (reason, hint) = if self.cx.config.agents.contains_key(name) {
@@ -149,11 +150,7 @@ impl Hub {
             hint,
             mcp: self.mcp_agent(name).infos(known.row.initialize.is_some()),
             auth: self.processes.auth_info(name, &self.cx.config),
-            default_mode: known
-                .begins_in
-                .clone()
-                .filter(|_| profile.defaults.mode.is_none())
-                .map(Into::into),
+            default_mode: begins_in.map(Into::into),
             unsupported: known.lies().into_iter().map(Into::into).collect(),
             ..AgentInfo::default()
         }

@@ -55,12 +55,10 @@ impl Hub {
 
     /// Returns whether a client is bound to this agent, or its line names a session of the agent.
     pub fn talks_with(&self, client: ClientId, agent: &str, id: Option<&str>) -> bool {
-        match id {
-            Some(id) => self.sessions.is_taken(agent, id),
-            None => self
-                .clients
-                .get(&client)
-                .is_some_and(|client| client.profile.as_deref() == Some(agent)),
+        if let Some(id) = id {
+            return self.sessions.is_taken(agent, id);
         }
+        let here = self.clients.get(&client);
+        here.and_then(|here| here.profile.as_deref()) == Some(agent)
     }
 }

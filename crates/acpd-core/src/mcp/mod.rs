@@ -30,7 +30,7 @@
 //!
 //! Two clients may have servers with the same id, so the agent gets acpd's ids (`acpd-1-7`). In a
 //! session's list, `serverId` holds acpd's number, the client's number and the client's id
-//! ([`LentServer`]). So the owner is on disk, and another client can replace an absent one. The
+//! (`LentServer`). So the owner is on disk, and another client can replace an absent one. The
 //! list also keeps servers that the agent does not take, because acpd's tools call them
 //! (`_acpd/mcp/call`).
 

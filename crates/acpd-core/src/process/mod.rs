@@ -18,7 +18,7 @@
 //! | it runs, cannot be made, answers `initialize` | `on_started`, `on_refused`, `on_initialized`, `on_echo` |
 //! | it was found again, or is lost after the end of a daemon | `on_adopted`, `on_lost` |
 //! | it wrote a line, it got a line | `on_read`, `on_written` |
-//! | it is to end: a person, a restart, nothing uses it, it hangs | `stop`, `on_turns_ended`, `check_idle` |
+//! | it is to end: a person, a restart, nothing uses it, it hangs | `stop`, `on_turns_ended` |
 //! | it ended, something remains of it, nothing remains | `on_exited`, `on_leftovers`, `on_gone`, `judge` |
 //! | a deadline | `on_timer` |
 //! | a request was refused or worked, a login or logout worked, one was found | `on_refusal`, `on_success`, `on_login`, `on_logout`, `on_login_found` |

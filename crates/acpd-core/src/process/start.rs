@@ -74,25 +74,6 @@ impl Processes {
         }
     }
 
-    /// A client with a new offer gets its own process if sessions do; that process ends after the
-    /// answer.
-    pub(crate) fn slot_for_offer(
-        &mut self,
-        cx: &mut Cx,
-        profile: &str,
-        offer: Option<&str>,
-        is_free: impl Fn(SlotId, HostId) -> bool,
-    ) -> SlotId {
-        let shared = self.shared(profile, cx.now);
-        let slot = &self[&shared];
-        let hears_other =
-            slot.host().is_some() && offer.is_some() && slot.client_meta.as_deref() != offer;
-        match cx.config.agents[profile].sharing {
-            Sharing::Session if hears_other => self.slot_for_new(cx, profile, offer, is_free),
-            _ => shared,
-        }
-    }
-
     pub(crate) fn slot_for(
         &mut self,
         key: SessionKey,
@@ -563,6 +544,10 @@ impl Processes {
             return Err(Reason::AgentCrashLoop);
         }
         let doubled = rules.delay.saturating_mul(1 << (*in_a_row - 1).min(16)).min(rules.max_delay);
-        Ok(self.jitter(doubled))
+        // ± 20 %, so that agents that died together do not restart together.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        Ok(doubled * (80 + self.random % 41) / 100)
     }
 }

@@ -1,4 +1,4 @@
-//! The stop ladder and the end of a process.
+//! The stop ladder and the end of a process, and the reasons why an agent has none.
 //!
 //! ```text
 //!  turns cancelled ── ended, time ─▶ CloseStdin ── time ─▶ Term ── time ─▶ Kill ─┐
@@ -20,8 +20,6 @@
 //! runs again, because SIGKILL is pending (a process whose shim was unreachable gets it later, even
 //! after it was left behind). But it may hold locks and ports, so the agent's next process waits
 //! unless the user decides otherwise. Other agents do not wait.
-//!
-//! Reasons why an agent has no process, and advice for the user.
 
 use acp_wire::code;
 use acpd_api::{Reason, Untrusted};
@@ -217,18 +215,6 @@ impl Processes {
     pub(crate) fn refuse_waiters(&self, cx: &mut Cx, id: SlotId, reason: Reason, for_good: bool) {
         let fault = self.fault(id, reason, &cx.config);
         cx.report(EngineEvent::WaitersRefused { slot: id, fault, for_good });
-    }
-
-    /// `is_due`: an unused process ends at once.
-    pub(crate) fn check_idle(&mut self, cx: &mut Cx, id: SlotId, is_used: bool, is_due: bool) {
-        let timeout = self.profile(id, &cx.config).idle_timeout;
-        if !self[&id].is_up() || is_used {
-            cx.timers.clear(Timer::Idle(id));
-        } else if is_due {
-            self.stop(cx, id, StopWhy::Idle, Some("nothing used it".to_owned()), false);
-        } else if timeout > 0 && !cx.timers.is_set(Timer::Idle(id)) {
-            cx.timers.set(Timer::Idle(id), cx.now.after(timeout));
-        }
     }
 
     pub(crate) fn on_leftovers(&mut self, cx: &mut Cx, host: HostId, left: &[LeftProcess]) {

@@ -58,7 +58,7 @@ pub(crate) struct Processes {
     pub(super) given: u32,
     /// Output that is committed with this batch.
     pub(super) read: BTreeMap<HostId, OutputEnd>,
-    random: u64,
+    pub(super) random: u64,
     pub(super) logins: BTreeMap<String, AuthRow>,
     pub(super) changed: BTreeSet<String>,
 }
@@ -198,14 +198,6 @@ impl Processes {
                 cx.send(Effect::Host(host, ToHost::Ack(offset)));
             }
         }
-    }
-
-    /// Returns a delay ± 20 %, so that agents that died together do not restart together.
-    pub(super) fn jitter(&mut self, ms: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        ms * (80 + self.random % 41) / 100
     }
 
     /// Returns whether the end of a run is no failure.

@@ -1,4 +1,4 @@
-//! Meaning of answers that are given outside of the conversation.
+//! Answers of people: from clients, and from outside of the conversation.
 
 use std::collections::BTreeSet;
 

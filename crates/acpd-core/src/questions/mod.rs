@@ -41,7 +41,7 @@ use acp_wire::{ErrorObject, Id, build, code, is_legible, lossy_at, set_id, str_a
 use acpd_api::{Doing, Untrusted, method};
 use acpd_policy::Remembered;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::cx::Cx;
 use crate::event::EngineEvent;
@@ -270,16 +270,10 @@ impl Questions {
         id: InteractionId,
         result: &Result<Bytes, ErrorObject>,
     ) -> bool {
-        #[derive(Deserialize)]
-        struct File {
-            content: String,
-        }
         let Some(open) = self.open.get_mut(&id) else { return false };
         let Some(at) = open.looks_at else { return false };
         let seen = match result {
-            Ok(result) => {
-                serde_json::from_slice::<File>(result).ok().map(|file| Some(file.content))
-            }
+            Ok(result) => str_at(result, &["content"]).map(|content| Some(content.into_owned())),
             Err(error) => (error.code == code::NOT_FOUND).then_some(None),
         };
         if let (Some(frozen), Some(content)) = (&mut open.frozen, seen) {

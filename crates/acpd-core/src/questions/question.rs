@@ -1,4 +1,5 @@
-//! Remembered decisions, and the answers by them and by rules. Each change is a record.
+//! An open question, and decisions about it: by rules, or remembered. Each change of the remembered
+//! ones is a record.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -6,10 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use acp_wire::Id;
 use bytes::Bytes;
 
-use crate::ids::{ClientId, HostId, NOBODY, Requester, SessionKey, Time};
+use crate::ids::{HostId, NOBODY, Requester, SessionKey, Time};
 use crate::record::purpose::{Adoption, NewSession, Purpose, Steer};
 
 #[derive(Debug, Clone)]
@@ -23,7 +22,7 @@ pub(crate) struct Asked {
 /// Open requests to agents, by acpd's id.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    asked: BTreeMap<u64, Asked>,
+    pub(crate) asked: BTreeMap<u64, Asked>,
 }
 
 impl Requests {
@@ -54,48 +53,6 @@ impl Requests {
         asked.cancelled = false;
         let to = asked.purpose.requester_mut()?;
         Some(std::mem::replace(to, Requester::nobody())).filter(|to| to.client != NOBODY)
-    }
-
-    /// Removes a client as receiver, and keeps cancellations. Returns the changed requests.
-    pub(crate) fn disown_all(&mut self, client: ClientId) -> Vec<u64> {
-        let mut changed = Vec::new();
-        for (id, asked) in &mut self.asked {
-            if let Some(to) = asked.purpose.requester_mut().filter(|to| to.client == client) {
-                to.client = NOBODY;
-                changed.push(*id);
-            }
-        }
-        changed
-    }
-
-    /// Ignores the answer. The agent may still replay `session`. Returns the old purpose.
-    pub(crate) fn give_up(
-        &mut self,
-        ask: u64,
-        session: Option<String>,
-    ) -> Option<(HostId, Purpose)> {
-        let asked = self.asked.get_mut(&ask)?;
-        let was = std::mem::replace(&mut asked.purpose, Purpose::GivenUp { session });
-        Some((asked.host, was))
-    }
-
-    pub(crate) fn answer(&mut self, host: HostId, id: &Id) -> Option<(u64, Purpose)> {
-        let id = id.as_issued()?;
-        if self.asked.get(&id)?.host != host {
-            return None;
-        }
-        self.asked.remove(&id).map(|asked| (id, asked.purpose))
-    }
-
-    pub(crate) fn open_mut(&mut self, host: HostId, id: &Id) -> Option<&mut Purpose> {
-        let asked = self.asked.get_mut(&id.as_issued()?)?;
-        (asked.host == host).then_some(&mut asked.purpose)
-    }
-
-    /// Removes the requests to a process that is gone, oldest first.
-    pub(crate) fn drop_host(&mut self, host: HostId) -> Vec<(u64, Purpose)> {
-        let gone = self.asked.extract_if(.., |_, asked| asked.host == host);
-        gone.map(|(id, asked)| (id, asked.purpose)).collect()
     }
 
     pub(crate) fn requesters(&self) -> impl Iterator<Item = &Requester> {
@@ -139,15 +96,6 @@ impl Requests {
         let found =
             self.asked.iter().find(|(_, asked)| asked.purpose.requester() == Some(requester));
         found.map(|(id, asked)| (*id, asked.host))
-    }
-
-    /// Gives up the turn of a prompt, whose answer then only ends the agent's work.
-    pub(crate) fn abandon_prompt(&mut self, key: SessionKey, session: String) -> Option<u64> {
-        let is_it =
-            |asked: &Asked| matches!(asked.purpose, Purpose::Prompt { session } if session == key);
-        let (id, asked) = self.asked.iter_mut().find(|(_, asked)| is_it(asked))?;
-        asked.purpose = Purpose::Abandoned { session };
-        Some(*id)
     }
 
     /// Returns sessions with a turn that only the agent still works on, by the agent's ids.

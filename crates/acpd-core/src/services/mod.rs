@@ -48,9 +48,11 @@ use crate::input::{Effect, FileService, NewTerminal, TerminalEnd, ToClient};
 use crate::params::session_roots;
 use crate::record::{InteractionRow, Record, SessionRow};
 use crate::services::terminals::{
-    Mirrors, Terminal, TerminalCall, exit_status, own_terminal, unknown,
+    Executor, Mirrors, Terminal, TerminalCall, exit_status, own_terminal, unknown,
 };
 use crate::views::{Responder, TerminalName, with_known_session};
+
+pub(crate) use crate::services::terminals::RequestKind;
 
 /// Open requests of one session.
 const OPEN: usize = 64;
@@ -176,10 +178,8 @@ impl AgentServices {
         let roots = session_roots(&place.row.cwd, &place.row.params);
         let InteractionRow { id, host, line, .. } = row;
         if let Executor::Client(client) = by {
-            let shows = place
-                .editors
-                .iter()
-                .any(|it| it.client == client && it.view.capabilities.subagents);
+            let mut editors = place.editors.iter();
+            let shows = editors.any(|it| it.client == client && it.view.capabilities.subagents);
             let line = with_known_session(line.clone(), &place.row.public_id, shows);
             let line = set_id(&line, &Id::issued(id.0));
             cx.send(Effect::Client(client, ToClient::Line(line)));
@@ -374,16 +374,25 @@ impl AgentServices {
     /// The session cannot release its terminals any longer. Returns the last updates about its
     /// commands.
     pub(crate) fn on_process_left(&mut self, cx: &mut Cx, place: &Workplace<'_>) -> Vec<Bytes> {
-        let key = place.row.key;
-        let error = ErrorObject::new(code::INTERNAL, "the session was closed");
-        self.end_waits(cx, key, &error);
-        let updates = self.end_mirrors(cx, place.row, "ended with the session");
-        for (number, id) in self.drop_terminals(cx, key) {
-            let Some(editor) = place.editor(number) else { continue };
-            let params = json!({ "sessionId": place.row.public_id, "terminalId": id });
-            let line = build::request(&Id::issued(cx.ids.issue()), "terminal/release", &params);
-            let client = editor.client;
-            cx.report(EngineEvent::ClientLine { client, session: None, line });
+        let (row, key) = (place.row, place.row.key);
+        self.end_waits(cx, key, &ErrorObject::new(code::INTERNAL, "the session was closed"));
+        let updates = self.end_mirrors(cx, row, "ended with the session");
+        for (name, terminal) in self.terminals.extract_if(.., |_, terminal| terminal.session == key)
+        {
+            match TerminalName::parse(&name) {
+                Some(TerminalName::Own(number)) if !terminal.released => {
+                    cx.send(Effect::ReleaseTerminal(number));
+                }
+                Some(TerminalName::Editor { editor, id }) => {
+                    let Some(editor) = place.editor(editor) else { continue };
+                    let params = json!({ "sessionId": row.public_id, "terminalId": id });
+                    let id = Id::issued(cx.ids.issue());
+                    let line = build::request(&id, "terminal/release", &params);
+                    let client = editor.client;
+                    cx.report(EngineEvent::ClientLine { client, session: None, line });
+                }
+                _ => {}
+            }
         }
         updates
     }
@@ -553,36 +562,4 @@ struct CreateTerminal {
 struct Variable {
     name: String,
     value: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Executor {
-    Client(ClientId),
-    Acpd,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RequestKind {
-    Read,
-    Write,
-    Terminal,
-    Call(TerminalCall),
-    /// A method of the agent's own, which only a client can know.
-    Extension,
-}
-
-impl RequestKind {
-    pub(crate) fn of(method: &str) -> Option<RequestKind> {
-        match method {
-            "fs/read_text_file" => Some(RequestKind::Read),
-            "fs/write_text_file" => Some(RequestKind::Write),
-            "terminal/create" => Some(RequestKind::Terminal),
-            "terminal/output" => Some(RequestKind::Call(TerminalCall::Output)),
-            "terminal/wait_for_exit" => Some(RequestKind::Call(TerminalCall::Wait)),
-            "terminal/kill" => Some(RequestKind::Call(TerminalCall::Kill)),
-            "terminal/release" => Some(RequestKind::Call(TerminalCall::Release)),
-            method if method.starts_with('_') => Some(RequestKind::Extension),
-            _ => None,
-        }
-    }
 }

@@ -1,6 +1,5 @@
-//! Terminals of agents, run by an editor or by acpd.
-//!
-//! Output of acpd's commands in tool calls, for viewers that cannot show a terminal.
+//! Terminals of agents, run by an editor or by acpd, and the output of acpd's commands in tool
+//! calls, for viewers that cannot show a terminal.
 //!
 //! ```text
 //!  shown ─▶ read ─▶ the last 4 KiB, if they are new ─▶ 2 s, 4 s, 8 s … 30 s ─▶ read
@@ -26,7 +25,7 @@ use serde_json::{Value, json};
 
 use crate::cx::Cx;
 use crate::event::EngineEvent;
-use crate::ids::{InteractionId, SessionKey, Time};
+use crate::ids::{ClientId, InteractionId, SessionKey, Time};
 use crate::input::{Effect, TerminalEnd, TerminalTail};
 use crate::record::{EventKind, InteractionRow, Record, SessionRow};
 use crate::services::AgentServices;
@@ -54,6 +53,38 @@ pub(crate) enum TerminalCall {
     Wait,
     Kill,
     Release,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Executor {
+    Client(ClientId),
+    Acpd,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestKind {
+    Read,
+    Write,
+    Terminal,
+    Call(TerminalCall),
+    /// A method of the agent's own, which only a client can know.
+    Extension,
+}
+
+impl RequestKind {
+    pub(crate) fn of(method: &str) -> Option<RequestKind> {
+        match method {
+            "fs/read_text_file" => Some(RequestKind::Read),
+            "fs/write_text_file" => Some(RequestKind::Write),
+            "terminal/create" => Some(RequestKind::Terminal),
+            "terminal/output" => Some(RequestKind::Call(TerminalCall::Output)),
+            "terminal/wait_for_exit" => Some(RequestKind::Call(TerminalCall::Wait)),
+            "terminal/kill" => Some(RequestKind::Call(TerminalCall::Kill)),
+            "terminal/release" => Some(RequestKind::Call(TerminalCall::Release)),
+            method if method.starts_with('_') => Some(RequestKind::Extension),
+            _ => None,
+        }
+    }
 }
 
 /// A terminal of an editor or of acpd. Its name says which.
@@ -132,24 +163,6 @@ impl AgentServices {
         let line = set_member(line, &["result", "terminalId"], json!(name).to_string().as_bytes());
         self.terminals.insert(name, Terminal { session: key, ..Terminal::default() });
         line
-    }
-
-    /// Drops the terminals of a session. Returns those of editors, which must release them.
-    pub(super) fn drop_terminals(&mut self, cx: &mut Cx, key: SessionKey) -> Vec<(u64, String)> {
-        let mut of_editors = Vec::new();
-        for (name, terminal) in self.terminals.extract_if(.., |_, terminal| terminal.session == key)
-        {
-            match TerminalName::parse(&name) {
-                Some(TerminalName::Own(number)) if !terminal.released => {
-                    cx.send(Effect::ReleaseTerminal(number));
-                }
-                Some(TerminalName::Editor { editor, id }) => {
-                    of_editors.push((editor, id.to_owned()));
-                }
-                _ => {}
-            }
-        }
-        of_editors
     }
 
     pub(super) fn own(&self, number: InteractionId) -> Option<&Terminal> {
@@ -289,25 +302,11 @@ impl AgentServices {
         self.output_line(row, call, &shown.content, None)
     }
 
-    fn last_word(
-        &self,
-        cx: &Cx,
-        session: &SessionRow,
-        call: &str,
-        shown: &Mirror,
-    ) -> Option<Record> {
+    fn last_word(&self, cx: &Cx, row: &SessionRow, call: &str, shown: &Mirror) -> Option<Record> {
         let why = Some("ended when acpd was restarted");
-        let line = self.output_line(session, call, &shown.content, why)?;
-        let (id, host) = (shown.last_word, session.host?);
-        let session = Some(session.key);
-        Some(Record::Interaction(InteractionRow {
-            id,
-            session,
-            host,
-            line,
-            at: cx.now,
-            frozen: None,
-        }))
+        let line = self.output_line(row, call, &shown.content, why)?;
+        let (id, session, host, at) = (shown.last_word, Some(row.key), row.host?, cx.now);
+        Some(Record::Interaction(InteractionRow { id, session, host, line, at, frozen: None }))
     }
 
     /// Returns the tool calls that show a command. All belong to its session.

@@ -45,12 +45,8 @@ impl Call {
         self.take_up_to(update, MEMBER_BYTES);
     }
 
-    /// Like [`Call::take`] without a limit, because a question may be as long as its line.
-    pub(crate) fn take_whole(&mut self, call: &[u8]) {
-        self.take_up_to(call, usize::MAX);
-    }
-
-    fn take_up_to(&mut self, update: &[u8], limit: usize) {
+    /// `limit`: maximum length of a member that is kept.
+    pub(crate) fn take_up_to(&mut self, update: &[u8], limit: usize) {
         for member in MEMBERS {
             let Some(value) = value(update, member) else { continue };
             if value.len() <= limit {

@@ -46,7 +46,8 @@ impl Frozen {
 
     /// `known`: the announced call.
     pub(crate) fn of_question(mut known: Call, line: &[u8]) -> Frozen {
-        known.take_whole(&call_in(line));
+        // A question may be as long as its line.
+        known.take_up_to(&call_in(line), usize::MAX);
         Frozen::of(known, 0)
     }
 

@@ -1,4 +1,4 @@
-//! The answer to `initialize`, and what a returning client has missed.
+//! Attached clients, the answer to `initialize`, and what a returning client has missed.
 
 use acp_wire::{build, remove_member, set_member};
 use acpd_api::{NAMESPACE, Resume, Role, SessionGone, method};
@@ -10,6 +10,7 @@ use crate::ids::{ClientId, InteractionId, Requester, Seq, SessionKey};
 use crate::input::{Effect, ReadStyle, SessionValues, ToClient};
 use crate::record::ReplyRow;
 use crate::session::Session;
+use crate::timers::Timer;
 
 /// Returns the member of an answer that lists MCP servers which the session did not get.
 pub(crate) fn ignored_servers(names: &[String]) -> String {
@@ -35,7 +36,9 @@ impl Hub {
         }
         let journal = self.sessions[&key].journal();
         if self.clients.attach(&mut self.cx, client, journal, (role, after, style)) {
-            self.begin_use(self.session(key).slot);
+            let slot = self.session(key).slot;
+            self.watch_sleep(slot);
+            self.cx.timers.clear(Timer::Idle(slot));
         }
     }
 
@@ -104,11 +107,8 @@ impl Hub {
             own["received"] = received.into();
             own["again"] = json!(again);
         }
-        result = set_member(
-            &result,
-            &["agentCapabilities", "_meta", NAMESPACE],
-            own.to_string().as_bytes(),
-        );
+        let own = own.to_string();
+        result = set_member(&result, &[session[0], "_meta", NAMESPACE], own.as_bytes());
         result = self.with_own_logins(to.client, profile, &result);
         let mut line = build::response(&to.id, &json!(null));
         line = set_member(&line, &["result"], &result);
@@ -154,21 +154,14 @@ impl Hub {
             .map(|(session, leaving)| (session, leaving.seq))
             .collect::<Vec<_>>();
         for (id, seq) in sessions.into_iter().chain(followed) {
-            match self
-                .sessions
-                .by_public_id(&profile, &id)
-                .or_else(|| self.sessions.of_any_agent(&id))
-            {
-                Some(key) => {
-                    let after = Some(seq);
-                    self.attach(client, key, role, after, ReadStyle::Resume);
-                }
-                None => {
-                    let gone = SessionGone { session_id: id.into() };
-                    let line = build::notification(method::SESSION_REMOVED, &gone);
-                    self.clients.tell(&mut self.cx, client, &line);
-                }
-            }
+            let known = self.sessions.by_public_id(&profile, &id);
+            let Some(key) = known.or_else(|| self.sessions.of_any_agent(&id)) else {
+                let gone = SessionGone { session_id: id.into() };
+                let line = build::notification(method::SESSION_REMOVED, &gone);
+                self.clients.tell(&mut self.cx, client, &line);
+                continue;
+            };
+            self.attach(client, key, role, Some(seq), ReadStyle::Resume);
         }
         // Replies may be about sessions that the client does not know yet: it has no line of them.
         let replies = self.clients.replies_after_return(&mut self.cx, client, &open);

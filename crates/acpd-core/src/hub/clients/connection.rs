@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use acp_wire::acp::ClientInitialize;
-use acp_wire::{Id, code};
+use acp_wire::code;
 use acpd_api::{ClientMeta, ClientToken};
 
 use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hash::number_of;
 use crate::hub::Hub;
-use crate::ids::{ClientId, SessionKey};
+use crate::ids::{ClientId, NOBODY, SessionKey};
 use crate::mcp::client_servers::CallEnd;
 use crate::offer::offer;
 use crate::params::own_meta;
@@ -21,7 +21,9 @@ use crate::session::Session;
 
 impl Hub {
     pub(crate) fn initialize(&mut self, Asked { to, params, .. }: Asked<'_>) -> Served {
-        if self.is_initialized(to.client) {
+        // A failed `initialize` may be repeated.
+        let is_initialized = self.clients.get(&to.client).is_some_and(|here| here.initialized);
+        if is_initialized || self.processes.is_initializing(to.client) {
             return Err(Fault::invalid("this connection is initialized already")
                 .with_code(code::INVALID_REQUEST)
                 .hint("open another connection"));
@@ -33,10 +35,8 @@ impl Hub {
             return Err(Fault::version(asked.protocol_version));
         }
         let mut meta: ClientMeta = own_meta(asked.meta)?;
-        let profile = meta
-            .agent
-            .take()
-            .unwrap_or_else(|| self.cx.config.agent_for(meta.cwd.as_deref()).to_owned());
+        let usual = || self.cx.config.agent_for(meta.cwd.as_deref()).to_owned();
+        let profile = meta.agent.take().unwrap_or_else(usual);
         self.is_configured(&profile)?;
         let Profile { fingerprint, client_meta, .. } = &self.cx.config.agents[&profile];
         let (fingerprint, offer) =
@@ -66,12 +66,6 @@ impl Hub {
         asked
     }
 
-    /// Returns whether `initialize` was answered or waits. A failed one may be repeated.
-    fn is_initialized(&self, client: ClientId) -> bool {
-        self.clients.get(&client).is_some_and(|client| client.initialized)
-            || self.processes.is_initializing(client)
-    }
-
     fn name_client(&mut self, client: ClientId, named: ClientToken) -> Result<(), Fault> {
         let ClientToken { token, resume } = named;
         if !self.clients.claim_token(&mut self.cx, client, &token)? {
@@ -92,23 +86,16 @@ impl Hub {
         }
         self.clients.name(client, &token);
         if let Some((old, resume)) = back {
-            let waits_for = self.move_requests(old, client);
+            let prompts = self.sessions.values_mut().flat_map(Session::prompts_mut);
+            let senders = prompts.flat_map(|prompt| &mut prompt.senders);
+            let mut waits_for = Vec::new();
+            for to in senders.chain(self.requests.requesters_mut()).filter(|to| to.client == old) {
+                to.client = client;
+                waits_for.push(to.id.clone());
+            }
             self.clients.come_back(client, resume, waits_for);
         }
         Ok(())
-    }
-
-    fn move_requests(&mut self, old: ClientId, new: ClientId) -> Vec<Id> {
-        let prompts = self.sessions.values_mut().flat_map(Session::prompts_mut);
-        let senders = prompts.flat_map(|prompt| &mut prompt.senders);
-        let mut ids = Vec::new();
-        for requester in senders.chain(self.requests.requesters_mut()) {
-            if requester.client == old {
-                requester.client = new;
-                ids.push(requester.id.clone());
-            }
-        }
-        ids
     }
 
     /// `returns`: the client may reconnect.
@@ -156,7 +143,12 @@ impl Hub {
         for key in self.sessions.keys().copied().collect::<Vec<_>>() {
             self.forget_sender(key, gone);
         }
-        for ask in self.requests.disown_all(gone) {
+        let disowned = self.requests.asked.iter_mut().filter_map(|(ask, asked)| {
+            let to = asked.purpose.requester_mut().filter(|to| to.client == gone)?;
+            to.client = NOBODY;
+            Some(*ask)
+        });
+        for ask in disowned.collect::<Vec<_>>() {
             self.save_asked(ask);
         }
         self.client_servers.on_call_end(&mut self.cx, &CallEnd::ClientGone(number_of(token)));

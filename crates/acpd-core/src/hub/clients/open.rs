@@ -142,16 +142,8 @@ impl Hub {
             self.must_be_its_own(to.client, parent, what)?;
             params = with_parent(&params, &self.parent_for(parent)?);
         }
-        let (notices, directory) = (Vec::new(), Directory::Unknown);
-        let new = NewSession {
-            to: to.clone(),
-            name: meta.name,
-            cwd,
-            params,
-            notices,
-            directory,
-            fork: None,
-        };
+        let (name, notices, directory) = (meta.name, Vec::new(), Directory::Unknown);
+        let new = NewSession { to: to.clone(), name, cwd, params, notices, directory, fork: None };
         let offer = self.clients.get(&to.client).and_then(|client| client.offer.clone());
         let slot = self.slot_for_new(profile, offer.as_deref());
         let asked = self.with_agent(slot, Waiting { to, what: WaitFor::New(new) });

@@ -78,11 +78,8 @@ impl Hub {
         let its_own = || {
             let open = self.questions.get(InteractionId::parse(&id)?)?;
             let session = self.session(open.session()?);
-            let own = self
-                .sessions
-                .by_number(parent?)
-                .ok()
-                .filter(|own| self.is_its_own(client, *own))?;
+            let own = self.sessions.by_number(parent?).ok();
+            let own = own.filter(|own| self.is_its_own(client, *own))?;
             let own = &self.session(own).row;
             let begun_by = session.kin.parent.as_ref()?;
             let senders = &session.running.as_ref()?.prompt.senders;

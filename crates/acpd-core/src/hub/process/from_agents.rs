@@ -1,9 +1,7 @@
-//! Lines from agents, routed to sessions or requests.
+//! Lines from agents, routed to sessions or requests, and answers by the purpose of their request.
 //!
 //! Architecture invariant: no line of an agent is fatal. Unreadable lines are noted and skipped;
 //! others are forwarded byte for byte, except for ids.
-//!
-//! Answers of agents, by the purpose of their request.
 
 use std::borrow::Cow;
 
@@ -196,9 +194,8 @@ impl Hub {
         match (method, params) {
             ("session/update" | MESSAGE, _) => {
                 // The owner is unknown, so no client gets it.
-                return self
-                    .cx
-                    .note(process.host, &format!("skipped a `{method}` without a session"));
+                let text = format!("skipped a `{method}` without a session");
+                return self.cx.note(process.host, &text);
             }
             ("auth/status_update", Some(params)) => {
                 self.login_reported(process.slot, reported_login(params));
@@ -209,7 +206,7 @@ impl Hub {
             _ => {}
         }
         let profile = self.processes[&process.slot].profile().to_owned();
-        self.clients.forward_to_profile(&mut self.cx, &profile, line);
+        self.clients.tell_profile(&mut self.cx, &profile, line, false);
     }
 
     fn line_skipped(&mut self, process: Process, head: &Bytes, len: u64) {

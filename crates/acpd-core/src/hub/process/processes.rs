@@ -3,18 +3,12 @@
 use crate::clients::Clients;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, SlotId, Urgency};
+use crate::ids::{ClientId, SlotId, Urgency};
 use crate::process::slot::{Asker, Slot, StopWhy};
 use crate::record::purpose::Purpose;
-use crate::requests::Requests;
 use crate::session::State;
 use crate::session::table::Sessions;
 use crate::timers::Timer;
-
-/// Returns a test whether no session and no request uses a process.
-fn free(sessions: &Sessions, requests: &Requests) -> impl Fn(SlotId, HostId) -> bool {
-    move |id, host| sessions.of_slot(id).is_empty() && !requests.may_name_session(host)
-}
 
 fn demands(sessions: &Sessions, clients: &Clients) -> impl Fn(SlotId) -> Option<Urgency> {
     move |id| sessions.urgency_of(id, |key| clients.is_attended(key))
@@ -27,7 +21,9 @@ impl Hub {
 
     /// Returns the slot for a session to be created or adopted, for a client with this offer.
     pub(crate) fn slot_for_new(&mut self, profile: &str, offer: Option<&str>) -> SlotId {
-        let is_free = free(&self.sessions, &self.requests);
+        let (sessions, requests) = (&self.sessions, &self.requests);
+        let is_free =
+            |id, host| sessions.of_slot(id).is_empty() && !requests.may_name_session(host);
         self.processes.slot_for_new(&mut self.cx, profile, offer, is_free)
     }
 
@@ -53,10 +49,14 @@ impl Hub {
         (self.processes.starting(), self.processes.waiting_to_start())
     }
 
-    /// Returns the slot whose agent answers `initialize` for this offer.
+    /// Returns the slot whose agent answers `initialize` for this offer. A client with a new offer
+    /// gets its own process if sessions do; that process ends after the answer.
     pub(crate) fn slot_for_offer(&mut self, profile: &str, offer: Option<&str>) -> SlotId {
-        let is_free = free(&self.sessions, &self.requests);
-        self.processes.slot_for_offer(&mut self.cx, profile, offer, is_free)
+        let shared = self.processes.shared(profile, self.cx.now);
+        let slot = &self.processes[&shared];
+        let hears_other =
+            slot.host().is_some() && offer.is_some() && slot.client_meta.as_deref() != offer;
+        if hears_other { self.slot_for_new(profile, offer) } else { shared }
     }
 
     /// Returns the offer of the client that a process is started for.
@@ -130,13 +130,6 @@ impl Hub {
         self.processes.lease(&mut self.cx, id, busy);
     }
 
-    pub(crate) fn begin_use(&mut self, id: SlotId) {
-        if self.processes.contains_key(&id) {
-            self.watch_sleep(id);
-            self.cx.timers.clear(Timer::Idle(id));
-        }
-    }
-
     pub(crate) fn check_idle(&mut self, id: SlotId) {
         if self.processes.contains_key(&id) {
             self.watch_sleep(id);
@@ -148,8 +141,15 @@ impl Hub {
     /// Ends an unused process, now or later. The end of every use calls this, but not every use
     /// disarms the timer.
     pub(crate) fn end_if_unused(&mut self, id: SlotId, is_due: bool) {
-        let is_used = !self.processes[&id].is_up() || self.is_used(id);
-        self.processes.check_idle(&mut self.cx, id, is_used, is_due);
+        let timeout = self.profile_of(id).idle_timeout;
+        if !self.processes[&id].is_up() || self.is_used(id) {
+            self.cx.timers.clear(Timer::Idle(id));
+        } else if is_due {
+            let reason = Some("nothing used it".to_owned());
+            self.processes.stop(&mut self.cx, id, StopWhy::Idle, reason, false);
+        } else if timeout > 0 && !self.cx.timers.is_set(Timer::Idle(id)) {
+            self.cx.timers.set(Timer::Idle(id), self.cx.now.after(timeout));
+        }
     }
 
     /// Removes a dedicated slot whose session and process are gone.

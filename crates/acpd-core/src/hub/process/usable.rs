@@ -1,8 +1,6 @@
-//! Work that waited for an agent to be up, or for a login.
-//!
-//! Answers to everything that waits for a process that is lost or will not start.
-//!
-//! Requests of users that an agent does not answer, and abandoned turns.
+//! Work that waits for an agent: it continues when the agent is up or has a login, and gets an
+//! answer when the process is lost or will not start. Also requests of users that an agent does not
+//! answer, and abandoned turns.
 //!
 //! ```text
 //!  asked ─┬─ stall_notice ────▶ notice to the sender and the log; again after the same time
@@ -41,7 +39,7 @@ impl Hub {
     pub(crate) fn agent_ready(&mut self, id: SlotId) {
         let profile = self.processes[&id].profile().to_owned();
         self.take_quirks(&profile);
-        self.tally.agent_start(self.processes[&id].start_took());
+        self.tally.agent_start.took_ms(self.processes[&id].start_took());
         self.ask_auth_status(id);
         self.agent_usable(id);
     }

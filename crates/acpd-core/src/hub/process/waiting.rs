@@ -1,6 +1,5 @@
-//! Requests of clients that wait for an agent.
-//!
-//! Inputs of [`crate::process::logins`], and sessions that lack a login.
+//! Requests of clients that wait for an agent, sessions that lack a login, and inputs of
+//! [`crate::process::logins`].
 
 use acp_wire::{ErrorObject, Id, locate, set_id};
 use acpd_api::{AuthSource, AuthState, Reason};
