@@ -288,6 +288,10 @@ pub struct Replayable {
 }
 
 impl SessionRow {
+    pub(crate) fn shown_title(&self) -> Option<&str> {
+        self.own_title.as_deref().or(self.title.as_deref())
+    }
+
     pub(crate) fn handle(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.public_id)
     }
@@ -470,11 +474,5 @@ impl SteerForm {
             SteerForm::Extension | SteerForm::PromptRequired => "_session/steering",
             SteerForm::Inject => "session/inject",
         }
-    }
-}
-
-impl SessionRow {
-    pub(crate) fn shown_title(&self) -> Option<&str> {
-        self.own_title.as_deref().or(self.title.as_deref())
     }
 }

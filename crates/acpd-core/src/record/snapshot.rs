@@ -136,7 +136,10 @@ impl Snapshot {
                     state.written = *chunk;
                 }
             }
-            Record::Session(row) => self.apply_session(row),
+            Record::Session(row) => {
+                self.last_session = self.last_session.max(row.key.0);
+                self.sessions.entry(row.key).or_default().row.clone_from(row);
+            }
             Record::Secret { session, mcp_servers } => {
                 if let Some(state) = self.sessions.get_mut(session) {
                     state.mcp_servers = Some(mcp_servers.clone());
@@ -196,11 +199,6 @@ impl Snapshot {
                 }
             }
         }
-    }
-
-    fn apply_session(&mut self, row: &SessionRow) {
-        self.last_session = self.last_session.max(row.key.0);
-        self.sessions.entry(row.key).or_default().row = row.clone();
     }
 
     fn apply_turn(&mut self, row: &TurnRow) {

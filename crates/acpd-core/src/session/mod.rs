@@ -34,7 +34,7 @@ use crate::session::kin::Kin;
 use crate::session::limit::Held;
 use crate::session::reseed::Summary;
 use crate::session::restore::{
-    Restore, Values, current_mode, mode_option, option_map, settings, values_of,
+    Restore, Step, Values, current_mode, mode_option, option_map, settings, values_of,
 };
 use crate::session::saved::Saved;
 use crate::session::turn::{Queued, Running};
@@ -137,7 +137,7 @@ impl Session {
     pub(crate) fn is_open(&self) -> bool {
         match &self.state {
             State::Live => true,
-            State::Restoring(restore) => restore.is_back(),
+            State::Restoring(restore) => matches!(restore.step(), Step::Settle | Step::Settings),
             State::Dormant => false,
         }
     }
@@ -315,7 +315,8 @@ impl Session {
     }
 
     pub(crate) fn is_at_agent(&self) -> bool {
-        matches!(&self.state, State::Restoring(restore) if restore.is_at_agent())
+        let State::Restoring(restore) = &self.state else { return false };
+        !matches!(restore.step(), Step::Directory(_) | Step::Retry)
     }
 
     pub(crate) fn wants_host(&self) -> bool {

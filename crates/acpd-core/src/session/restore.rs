@@ -63,15 +63,6 @@ impl Restore {
         self.progress.step
     }
 
-    /// Returns whether only settings or the end of a replay are missing.
-    pub(crate) fn is_back(&self) -> bool {
-        matches!(self.step(), Step::Settle | Step::Settings)
-    }
-
-    pub(crate) fn is_at_agent(&self) -> bool {
-        !matches!(self.step(), Step::Directory(_) | Step::Retry)
-    }
-
     pub(crate) fn replays(&self) -> bool {
         matches!(self.step(), Step::Load | Step::Settle)
     }

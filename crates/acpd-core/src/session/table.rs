@@ -343,17 +343,12 @@ impl Sessions {
 
     /// Takes the named deleted session out, or the last deleted one.
     pub(crate) fn take_from_aside(&mut self, wanted: &UndoParams) -> Result<Aside, Fault> {
-        let none_kept = || Fault::new(Reason::SessionNotFound, "no deleted session is kept");
-        let found = self.find_aside(wanted)?.and_then(|key| self.aside.remove(&key));
-        found.ok_or_else(none_kept)
-    }
-
-    /// Returns `None` if none is named, and none is kept.
-    fn find_aside(&self, wanted: &UndoParams) -> Result<Option<SessionKey>, Fault> {
         let mut rows: Vec<&SessionRow> = self.aside_of(wanted).collect();
         rows.sort_by_key(|row| Reverse(row.removed));
         let Some(text) = wanted.session.as_deref() else {
-            return Ok(rows.first().map(|row| row.key));
+            let last = rows.first().map(|row| row.key).and_then(|key| self.aside.remove(&key));
+            let none_kept = || Fault::new(Reason::SessionNotFound, "no deleted session is kept");
+            return last.ok_or_else(none_kept);
         };
         let whole = |row: &&&SessionRow| row.name.as_deref() == Some(text) || row.public_id == text;
         let begins = |row: &&&SessionRow| !text.is_empty() && row.public_id.starts_with(text);
@@ -362,14 +357,13 @@ impl Sessions {
             let mut fitting = rows.iter().filter(begins);
             fitting.next().filter(|_| fitting.next().is_none())
         });
-        found.map(|row| Some(row.key)).ok_or_else(|| {
-            let fault = Fault::no_session(text);
-            let kept: Vec<String> =
-                rows.iter().take(8).map(|row| format!("`{}`", row.word())).collect();
-            if kept.is_empty() {
-                return fault.hint("no deleted session is kept");
-            }
-            fault.hint(format!("these can be brought back: {}", kept.join(", ")))
+        let kept: Vec<String> =
+            rows.iter().take(8).map(|row| format!("`{}`", row.word())).collect();
+        let found = found.map(|row| row.key).and_then(|key| self.aside.remove(&key));
+        found.ok_or_else(|| match kept.as_slice() {
+            [] => Fault::no_session(text).hint("no deleted session is kept"),
+            _ => Fault::no_session(text)
+                .hint(format!("these can be brought back: {}", kept.join(", "))),
         })
     }
 

@@ -219,12 +219,6 @@ impl Hub {
         !session.is_unused() || self.clients.is_attended(key) || is_its_own()
     }
 
-    pub(crate) fn arm_lifecycle_for(&mut self, key: SessionKey) {
-        if let Some(at) = self.next_look(self.session(key)) {
-            self.cx.timers.advance(Timer::Lifecycle, at);
-        }
-    }
-
     /// Arms the timer for the first session that may end; deleted ones not before `earliest`.
     pub(crate) fn arm_lifecycle(&mut self, earliest: Time) {
         let own = self.sessions.values().filter_map(|session| self.next_look(session));
@@ -236,7 +230,8 @@ impl Hub {
         }
     }
 
-    fn next_look(&self, session: &Session) -> Option<Time> {
+    /// Returns when a session may end, but no time soon.
+    pub(crate) fn next_look(&self, session: &Session) -> Option<Time> {
         Some(self.gone_at(session)?.max(self.cx.now.after(PAUSE)))
     }
 

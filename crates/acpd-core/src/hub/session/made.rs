@@ -16,6 +16,7 @@ use crate::record::purpose::{Adoption, Directory, NewSession};
 use crate::record::{Counter, Record, SessionRow, SessionState, Used};
 use crate::session::restore::values_of;
 use crate::session::{Session, State, numbered};
+use crate::timers::Timer;
 
 impl Hub {
     pub(crate) fn session_made(
@@ -184,7 +185,9 @@ impl Hub {
         self.sessions.route(key);
         self.watch_sleep(slot);
         self.clients.note_made(new.to.client, key);
-        self.arm_lifecycle_for(key);
+        if let Some(at) = self.next_look(self.session(key)) {
+            self.cx.timers.advance(Timer::Lifecycle, at);
+        }
         key
     }
 }

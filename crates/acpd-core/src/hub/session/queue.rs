@@ -45,7 +45,12 @@ impl Hub {
         {
             return Err(session.lost_fault());
         }
-        self.forget_held(key);
+        if self.session(key).held().is_some()
+            && let Some(held) = self.session_mut(key).queue.pop_front()
+        {
+            self.cx.record(held.ended(key));
+            self.cx.timers.clear(Timer::Limit(key));
+        }
         let place = self.session(key).place_in_line(&line);
         let ahead = place as u32 + u32::from(self.is_busy(key));
         let now = self.cx.now;
@@ -158,16 +163,6 @@ impl Hub {
         session.queue.push_back(prompt);
         let place = session.queue.len() - 1;
         self.save_queued(key, place);
-    }
-
-    fn forget_held(&mut self, key: SessionKey) {
-        if self.session(key).held().is_none() {
-            return;
-        }
-        if let Some(prompt) = self.session_mut(key).queue.pop_front() {
-            self.cx.record(prompt.ended(key));
-        }
-        self.cx.timers.clear(Timer::Limit(key));
     }
 
     /// Records the running turn. `line`: its new line, if it was replaced.

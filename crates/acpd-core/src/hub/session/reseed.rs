@@ -23,6 +23,7 @@ use crate::ids::SessionKey;
 use crate::record::Dormant;
 use crate::session::State;
 use crate::session::reseed::{Summary, promise};
+use crate::session::restore::Step;
 use crate::session::turn::wait_or_cancel;
 use crate::timers::Timer;
 
@@ -42,9 +43,10 @@ impl Hub {
             && let State::Restoring(restore) = &mut session.state
         {
             restore.progress.level = RestoreLevel::Reseeded;
+            restore.progress.step = Step::New;
             restore.reason = Some(reason);
             self.sessions.unroute(key);
-            return self.ask_for_new(key);
+            return self.ask_step(key);
         }
         let fault = Fault {
             message: format!("the session is lost: {reason}"),

@@ -283,16 +283,18 @@ impl Hub {
     }
 
     fn session_is_lost(&mut self, key: SessionKey, reason: String) {
-        let restores = matches!(self.session(key).state, State::Restoring(_));
+        let session = self.sessions.session_mut(key);
+        let is_empty = !session.row.heard && !session.owes_summary();
         // Without output of the agent, there is nothing to lose.
-        if restores && !self.session(key).row.heard && !self.session(key).owes_summary() {
+        if is_empty && let State::Restoring(restore) = &mut session.state {
+            restore.progress.step = Step::New;
             let text = format!(
                 "the session begins anew: {reason}, and the first prompt was interrupted before any answer"
             );
             self.notice(key, "warning", &text);
             self.log_not_restored(key, "session lost, begins anew");
             self.sessions.unroute(key);
-            return self.ask_for_new(key);
+            return self.ask_step(key);
         }
         if self.profile_of(self.session(key).slot).on_lost == OnLost::Reseed {
             return self.reseed(key, reason);

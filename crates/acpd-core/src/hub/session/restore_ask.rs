@@ -100,13 +100,6 @@ impl Hub {
         self.restore_ask(key, "session/list", &params, &Brought::default());
     }
 
-    pub(crate) fn ask_for_new(&mut self, key: SessionKey) {
-        if let Some(restore) = self.sessions.restore_mut(key) {
-            restore.progress.step = Step::New;
-        }
-        self.ask_step(key);
-    }
-
     /// Extends the time of a load with each line of the session or its subagents.
     pub(crate) fn replay_goes_on(&mut self, key: SessionKey) {
         let now = self.cx.now;

@@ -9,7 +9,7 @@ use acp_wire::acp::stop_reason;
 use acp_wire::{
     ErrorObject, Id, Message, Outcome as WireOutcome, build, clipped, code, set_member,
 };
-use acpd_api::{ClientName, Outcome, Reason, Tokens, TurnEnded, TurnUsage, method};
+use acpd_api::{ClientName, Outcome, Reason, TurnEnded, TurnUsage, method};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -156,12 +156,6 @@ impl Hub {
         let row = &self.sessions[&key].row;
         if let Some(text) = self.budget.on_used(&mut self.cx, (row, turn), usage) {
             self.notice(key, "warning", &text);
-        }
-    }
-
-    pub(crate) fn on_usage_update(&mut self, key: SessionKey, line: &Bytes) {
-        for cost in self.session_mut(key).note_usage(line) {
-            self.book(key, None, TurnUsage { tokens: Tokens::default(), cost: Some(cost) });
         }
     }
 

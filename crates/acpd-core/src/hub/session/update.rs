@@ -4,7 +4,7 @@ use acp_wire::bound::LONGEST_ID;
 use acp_wire::{
     Message, StateKey, UpdateClass, locate, lossy_at, remove_member, set_member, str_at,
 };
-use acpd_api::DoingKind;
+use acpd_api::{DoingKind, Tokens, TurnUsage};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -156,7 +156,11 @@ impl Hub {
                 self.sessions.session_mut(key).take_values(&mut self.cx, (None, options));
             }
             StateKey::Info => self.session_mut(key).note_title(line),
-            StateKey::Usage => self.on_usage_update(key, line),
+            StateKey::Usage => {
+                for cost in self.session_mut(key).note_usage(line) {
+                    self.book(key, None, TurnUsage { tokens: Tokens::default(), cost: Some(cost) });
+                }
+            }
             StateKey::Mode | StateKey::Plan | StateKey::Commands => {}
         }
     }
