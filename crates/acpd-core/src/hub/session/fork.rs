@@ -84,24 +84,23 @@ impl Hub {
 
     pub(crate) fn begin_forked(&mut self, key: SessionKey, point: &ForkPoint) {
         let public_id = self.session(key).row.public_id.clone();
-        let parent = self.sessions.get(&point.session).map(|parent| &parent.row);
-        let title = |row: &SessionRow| row.shown_title().map(str::to_owned);
-        let parent =
-            parent.map(|row| (row.public_id.clone(), title(row), row.usage.counter.clone()));
+        let parent = self.sessions.get(&point.session);
+        let parent = parent.map(|parent| SessionRow::clone(&parent.row));
         let row = self.session_mut(key).row.edit();
         row.heard = point.heard;
-        let Some((of, title, counter)) = parent else {
+        let Some(parent) = parent else {
             let text = "the session that this one was forked from was deleted: what was said \
                         before is not shown";
             return self.notice(key, "warning", text);
         };
-        row.title = title;
+        row.title = parent.shown_title().map(str::to_owned);
         // Some agents continue the counter in a fork.
-        row.usage.counter = counter;
+        row.usage.counter = parent.usage.counter;
         row.usage.counter.moved();
         row.prompts = point.prompts;
         row.last_prompt = point.last_prompt;
         row.open_tools.clone_from(&point.open_tools);
+        let of = parent.public_id;
         self.session_mut(key).head = point.head;
         let left_out = SessionNotice {
             session_id: public_id.clone().into(),

@@ -8,11 +8,11 @@ use serde_json::json;
 use crate::fault::{Fault, Refusal, renewed_fault};
 use crate::hub::Hub;
 use crate::hub::session::adopt::last_prompt;
-use crate::ids::{Process, Requester, SessionKey, SlotId};
+use crate::ids::{ClientId, NOBODY, Process, SessionKey, SlotId};
 use crate::input::ReadStyle;
 use crate::mcp::undeclared;
 use crate::process::slot::{WaitFor, Waiting};
-use crate::record::purpose::{Adoption, Directory, NewSession};
+use crate::record::purpose::{Adoption, NewSession};
 use crate::record::{Counter, Record, SessionRow, SessionState, Used};
 use crate::session::restore::values_of;
 use crate::session::{Session, State, numbered};
@@ -48,7 +48,10 @@ impl Hub {
             Err(text) => return self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text)),
         };
         self.note_success(slot, new.method());
-        let key = self.adopt_new(slot, &new, &made.session_id);
+        let (agent_id, name) = (made.session_id.into_owned(), new.name);
+        let (cwd, params) = (new.cwd, new.params);
+        let given = SessionRow { agent_id, name, cwd, params, ..SessionRow::default() };
+        let key = self.adopt_new(slot, new.to.client, given);
         if let Some(point) = &new.fork {
             self.begin_forked(key, point);
         }
@@ -71,12 +74,12 @@ impl Hub {
         for text in new.notices {
             self.notice(key, "warning", &text);
         }
-        if new.fork.is_none() {
-            self.note_default_mode(key);
-            self.preset(key, values);
-        }
-        if let Some(point) = &new.fork {
-            self.drop_replay_of_fork(key, point.session);
+        match &new.fork {
+            Some(point) => self.drop_replay_of_fork(key, point.session),
+            None => {
+                self.note_default_mode(key);
+                self.preset(key, values);
+            }
         }
         let id = self.session(key).row.agent_id.clone();
         self.deliver_parked(process, &id);
@@ -109,18 +112,12 @@ impl Hub {
             return self.refuse_adoption(adoption, &fault);
         }
         self.note_success(process.slot, "session/load");
-        let new = NewSession {
-            to: Requester::nobody(),
-            name: None,
-            cwd: adoption.cwd.clone(),
-            params: remove_member(&adoption.params, &["sessionId"]),
-            notices: Vec::new(),
-            directory: Directory::There,
-            fork: None,
-        };
+        let (agent_id, cwd) = (adoption.id.clone(), adoption.cwd.clone());
+        let params = remove_member(&adoption.params, &["sessionId"]);
+        let given = SessionRow { agent_id, cwd, params, ..SessionRow::default() };
         let profile = self.processes[&process.slot].profile().to_owned();
         let was_loaded = self.load_method(&profile, ReadStyle::History).is_some();
-        let key = self.adopt_new(process.slot, &new, &adoption.id);
+        let key = self.adopt_new(process.slot, NOBODY, given);
         // After a late replay the last prompt is unknown, so the next replay has no news.
         let late = self.profile_of(process.slot).late_replay;
         let parked = self.processes.parked(process.slot, &adoption.id).filter(|_| !late);
@@ -147,28 +144,26 @@ impl Hub {
         }
     }
 
-    fn adopt_new(&mut self, slot: SlotId, new: &NewSession, agent_id: &str) -> SessionKey {
+    /// `given`: the session's facts, with the params from the client.
+    fn adopt_new(&mut self, slot: SlotId, maker: ClientId, given: SessionRow) -> SessionKey {
         let agent = self.processes[&slot].profile().to_owned();
         let key = self.sessions.next_key();
         // Some agents count from 0 after each start: the second "0" gets another public id.
-        let taken = self.sessions.is_taken(&agent, agent_id);
-        let public_id = if taken { numbered(agent_id, key) } else { agent_id.to_owned() };
-        let mcp_servers = acp_wire::locate(&new.params, &["mcpServers"])
-            .map(|range| Bytes::copy_from_slice(&new.params[range]));
+        let taken = self.sessions.is_taken(&agent, &given.agent_id);
+        let public_id = if taken { numbered(&given.agent_id, key) } else { given.agent_id.clone() };
+        let mcp_servers = acp_wire::locate(&given.params, &["mcpServers"])
+            .map(|range| Bytes::copy_from_slice(&given.params[range]));
         let row = SessionRow {
             key,
             agent,
             public_id,
-            agent_id: agent_id.to_owned(),
-            name: new.name.clone(),
-            cwd: new.cwd.clone(),
-            params: remove_member(&new.params, &["mcpServers"]),
+            params: remove_member(&given.params, &["mcpServers"]),
             host: self.processes[&slot].host().map(|host| host.id),
-            client_meta: self.offer_of_maker(slot, new.to.client),
+            client_meta: self.offer_of_maker(slot, maker),
             usage: Used { counter: Counter::NewProcess(None), ..Used::default() },
             created: self.cx.now,
             updated: self.cx.now,
-            ..SessionRow::default()
+            ..given
         };
         self.cx.record(Record::Session(Box::new(row.clone())));
         if let Some(servers) = &mcp_servers {
@@ -184,7 +179,7 @@ impl Hub {
         self.sessions.insert(session);
         self.sessions.route(key);
         self.watch_sleep(slot);
-        self.clients.note_made(new.to.client, key);
+        self.clients.note_made(maker, key);
         if let Some(at) = self.next_look(self.session(key)) {
             self.cx.timers.advance(Timer::Lifecycle, at);
         }
