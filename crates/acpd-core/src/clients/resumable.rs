@@ -25,8 +25,7 @@ use crate::clients::{Client, Clients, Open};
 use crate::cx::Cx;
 use crate::ids::{ClientId, Requester, SessionKey, Time};
 use crate::input::{Effect, ToClient};
-use crate::record::snapshot::ClientState;
-use crate::record::{Record, ReplyRow, Sender};
+use crate::record::{ClientState, Record, ReplyRow, Sender};
 use crate::timers::{Timer, Timers};
 use crate::views::without_boolean_options;
 

@@ -18,8 +18,7 @@ use crate::params::{raw_at, read};
 use crate::process::logins::{changes_login, logins_of_others};
 use crate::process::slot::WaitFor;
 use crate::profile::{Profile, Reseed, Sharing};
-use crate::record::SessionRow;
-use crate::record::purpose::{NewSession, Purpose};
+use crate::record::{NewSession, Purpose, SessionRow};
 use crate::session::{State, numbered};
 use crate::views::{retain_items, without_boolean_options};
 

@@ -28,10 +28,9 @@ use crate::process::table::Processes;
 use crate::profile::Config;
 use crate::prompt::prompt_text;
 use crate::questions::Questions;
-use crate::record::purpose::{Purpose, Steer};
-use crate::record::snapshot::{SessionState, Snapshot};
 use crate::record::{
-    AskedRow, Desired, EventKind, InteractionRow, Record, Sender, SessionRow, TurnRow, TurnStage,
+    AskedRow, Desired, EventKind, InteractionRow, Purpose, Record, Sender, SessionRow,
+    SessionState, Snapshot, Steer, TurnRow, TurnStage,
 };
 use crate::requests::Requests;
 use crate::services::{AgentServices, RequestKind};

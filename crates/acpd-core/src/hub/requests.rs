@@ -11,8 +11,7 @@ use crate::input::Effect;
 use crate::mcp::{Brought, put_names};
 use crate::process::slot::Waiting;
 use crate::profile::Profile;
-use crate::record::purpose::{Directory, Purpose};
-use crate::record::{AskedRow, Record};
+use crate::record::{AskedRow, Directory, Purpose, Record};
 use crate::requests::Asked;
 use crate::timers::Timer;
 

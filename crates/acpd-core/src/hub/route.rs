@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::event::EngineEvent;
 use crate::hub::Hub;
 use crate::mcp::client_servers::CallEnd;
-use crate::record::purpose::Purpose;
+use crate::record::Purpose;
 use crate::timers::Timer;
 use crate::watch::RowKey;
 

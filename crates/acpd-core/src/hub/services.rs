@@ -18,8 +18,7 @@ use crate::mcp::{
     Brought, Lender, McpAgent, as_declared, declare, left_out, lent, list, params_for_agent,
     params_for_restore, with_list,
 };
-use crate::record::purpose::Purpose;
-use crate::record::{EventKind, InteractionRow};
+use crate::record::{EventKind, InteractionRow, Purpose};
 use crate::services::{RequestKind, Workplace};
 use crate::session::kin::with_number;
 use crate::session::{Session, State};

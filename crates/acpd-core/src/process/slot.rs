@@ -9,9 +9,7 @@ use bytes::Bytes;
 use crate::ids::{HostId, Requester, SessionKey, Time};
 use crate::input::StopStep;
 use crate::profile::Profile;
-use crate::record::AgentRow;
-use crate::record::purpose::Directory;
-use crate::record::snapshot::HostState;
+use crate::record::{Adoption, AgentRow, Directory, HostState, NewSession};
 
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
@@ -214,8 +212,8 @@ pub(crate) struct Waiting {
 #[derive(Debug)]
 pub(crate) enum WaitFor {
     Initialize,
-    New(crate::record::purpose::NewSession),
-    Adopt(crate::record::purpose::Adoption),
+    New(NewSession),
+    Adopt(Adoption),
     /// A request that is about no session: method and the complete line.
     Relay {
         method: String,

@@ -36,8 +36,7 @@ use crate::offer::copy;
 use crate::process::slot::{AgentInfo, Asker, Failures, Host, Slot, State, StopWhy};
 use crate::process::table::{OutputEnd, Processes};
 use crate::profile::{Config, Profile, Sharing};
-use crate::record::snapshot::HostState;
-use crate::record::{AgentRow, Desired, Record};
+use crate::record::{AgentRow, Desired, HostState, Record};
 use crate::timers::Timer;
 
 /// Every `BY_AGE`-th place goes to the longest waiting slot.

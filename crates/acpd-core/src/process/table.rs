@@ -30,8 +30,7 @@ use crate::input::{Effect, ToHost};
 use crate::own::without_own;
 use crate::process::slot::{AgentInfo, Host, Parked, Slot, State, StopWhy, WaitFor, Waiting};
 use crate::profile::{Config, Profile};
-use crate::record::purpose::Directory;
-use crate::record::{AgentRow, AuthRow, Desired, HostRow, Record};
+use crate::record::{AgentRow, AuthRow, Desired, Directory, HostRow, Record};
 use crate::timers::{Timer, Timers};
 
 /// Bytes for new sessions of one process. An adoption has its own limit.

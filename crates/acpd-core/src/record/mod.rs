@@ -6,8 +6,8 @@
 //! [`Record::Asked`], until the request is answered.
 
 mod forked;
-pub(crate) mod purpose;
-pub(crate) mod snapshot;
+mod purpose;
+mod snapshot;
 mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +24,7 @@ use crate::tool_calls::frozen::Frozen;
 pub use crate::ids::Sender;
 pub use acpd_policy::Remembered;
 pub use forked::{ForkPoint, Forked};
+pub(crate) use purpose::SET_TITLE;
 pub use purpose::{Adoption, Directory, NewSession, Opener, Purpose, Steer, Wanted};
 pub use snapshot::{ClientState, HostState, SessionState, Snapshot, Spent};
 pub use usage::{Counter, Used, When};

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use crate::ids::{HostId, NOBODY, Requester, SessionKey, Time};
-use crate::record::purpose::{Adoption, NewSession, Purpose, Steer};
+use crate::record::{Adoption, NewSession, Purpose, Steer};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {

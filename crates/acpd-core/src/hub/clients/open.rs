@@ -15,8 +15,7 @@ use crate::input::ReadStyle;
 use crate::params::{bounded, own_meta, session_cwd, valid_name};
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::profile::ClosedBy;
-use crate::record::Dormant;
-use crate::record::purpose::{Directory, NewSession};
+use crate::record::{Directory, Dormant, NewSession};
 use crate::session::State;
 use crate::session::kin::{unrelated, with_parent};
 

@@ -21,8 +21,7 @@ use crate::process::logins::{reported_account, reported_login};
 use crate::process::slot::State;
 use crate::process::table::OutputEnd;
 use crate::read_line::ReadLine;
-use crate::record::purpose::Purpose;
-use crate::record::{EventKind, InteractionRow};
+use crate::record::{EventKind, InteractionRow, Purpose};
 use crate::session::replay::HISTORY_BYTES;
 
 impl Hub {

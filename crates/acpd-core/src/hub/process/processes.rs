@@ -5,7 +5,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SlotId, Urgency};
 use crate::process::slot::{Asker, Slot, StopWhy};
-use crate::record::purpose::Purpose;
+use crate::record::Purpose;
 use crate::session::State;
 use crate::session::table::Sessions;
 use crate::timers::Timer;

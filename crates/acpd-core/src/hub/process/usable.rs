@@ -30,7 +30,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, NOBODY, Requester, SessionKey, SlotId, duration};
 use crate::mcp::client_servers::CallEnd;
 use crate::process::slot::{Asker, StopWhy, WaitFor, Waiting};
-use crate::record::purpose::Purpose;
+use crate::record::Purpose;
 use crate::requests::Asked;
 use crate::session::State;
 use crate::timers::Timer;

@@ -10,8 +10,7 @@ use crate::ids::{Requester, SessionKey, SlotId};
 use crate::params::raw;
 use crate::process::logins::{Activity, changes_login};
 use crate::process::slot::{Asker, WaitFor, Waiting};
-use crate::record::Dormant;
-use crate::record::purpose::{Directory, Purpose};
+use crate::record::{Directory, Dormant, Purpose};
 use crate::session::turn::Queued;
 
 impl Hub {

@@ -20,8 +20,7 @@ use crate::ids::{HostId, Process, Requester, SessionKey, SlotId, duration};
 use crate::input::ReadStyle;
 use crate::params::raw;
 use crate::process::slot::{WaitFor, Waiting};
-use crate::record::Replayable;
-use crate::record::purpose::{Adoption, Directory, Opener, Purpose};
+use crate::record::{Adoption, Directory, Opener, Purpose, Replayable};
 use crate::session::replay::{HISTORY_BYTES, Replay, user_text};
 use crate::timers::Timer;
 

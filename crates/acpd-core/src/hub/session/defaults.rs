@@ -13,8 +13,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::profile::Defaults;
-use crate::record::Preset;
-use crate::record::purpose::Purpose;
+use crate::record::{Preset, Purpose};
 use crate::session::restore::Values;
 use crate::watch::RowKey;
 

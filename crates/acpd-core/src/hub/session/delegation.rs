@@ -5,7 +5,7 @@ use acpd_api::{Reason, SessionRowKey};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::record::purpose::NewSession;
+use crate::record::NewSession;
 use crate::session::kin::Kin;
 
 impl Hub {

@@ -23,7 +23,7 @@ use crate::input::ReadStyle;
 use crate::params::{filter_of, own_meta, path, session_cwd};
 use crate::process::slot::{Slot, WaitFor, Waiting};
 use crate::profile::Sharing;
-use crate::record::purpose::{Adoption, Directory, Opener, Purpose, Wanted};
+use crate::record::{Adoption, Directory, Opener, Purpose, Wanted};
 use crate::session::kin::unrelated;
 use crate::timers::Timer;
 

@@ -27,8 +27,7 @@ use crate::input::Effect;
 use crate::mcp::undeclared;
 use crate::params::{raw, raw_at};
 use crate::process::slot::Asker;
-use crate::record::purpose::NewSession;
-use crate::record::{Child, Dormant, EventKind, ForkPoint, Forked, Record, SessionRow};
+use crate::record::{Child, Dormant, EventKind, ForkPoint, Forked, NewSession, Record, SessionRow};
 use crate::session::Relayed;
 use crate::session::replay::without_replay;
 

@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::params::{own_meta, raw, session_cwd, valid_name};
-use crate::record::purpose::{Directory, NewSession, Purpose};
+use crate::record::{Directory, NewSession, Purpose};
 use crate::session::State;
 use crate::session::kin::unrelated;
 

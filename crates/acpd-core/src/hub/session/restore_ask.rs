@@ -8,7 +8,7 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::mcp::{Brought, Chosen};
 use crate::params::raw;
-use crate::record::purpose::Purpose;
+use crate::record::Purpose;
 use crate::session::kin::with_number;
 use crate::session::restore::{Progress, Step};
 use crate::session::{Session, State};

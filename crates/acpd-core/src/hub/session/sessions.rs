@@ -27,8 +27,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::profile::OnInterrupted;
-use crate::record::purpose::Purpose;
-use crate::record::{Dormant, EventKind};
+use crate::record::{Dormant, EventKind, Purpose};
 use crate::session::{Session, State};
 use crate::timers::Timer;
 

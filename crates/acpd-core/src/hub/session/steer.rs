@@ -40,8 +40,7 @@ use crate::ids::{HostId, NOBODY, SessionKey, SlotId};
 use crate::own::without_own;
 use crate::params::raw;
 use crate::prompt::{has_yes, without_once};
-use crate::record::purpose::{Purpose, Steer};
-use crate::record::{EventKind, SteerForm};
+use crate::record::{EventKind, Purpose, Steer, SteerForm};
 use crate::session::State;
 
 /// Maximum content blocks of one message; each is a line of the journal.

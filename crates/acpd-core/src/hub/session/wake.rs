@@ -7,7 +7,7 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::Effect;
 use crate::process::slot::{Asker, WaitFor, Waiting};
-use crate::record::purpose::Purpose;
+use crate::record::Purpose;
 use crate::session::restore::Restore;
 use crate::session::{Relayed, State};
 use crate::timers::Timer;
