@@ -46,7 +46,7 @@ impl Hub {
             restore.progress.step = Step::New;
             restore.reason = Some(reason);
             self.sessions.unroute(key);
-            return self.ask_step(key);
+            return self.ask_step(key, None);
         }
         let fault = Fault {
             message: format!("the session is lost: {reason}"),

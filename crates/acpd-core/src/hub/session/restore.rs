@@ -108,8 +108,8 @@ impl Hub {
             restore.progress = progress;
         }
         match next {
-            Next::Ask(_) => self.ask_step(key),
-            Next::AskPage(cursor) => self.ask_page(key, Some(cursor)),
+            Next::Ask(_) => self.ask_step(key, None),
+            Next::AskPage(cursor) => self.ask_step(key, Some(cursor)),
             Next::Pause(time) => self.cx.timers.set(Timer::Restore(key), self.cx.now.after(time)),
             Next::Ripen(time) => {
                 self.cx.timers.set(Timer::Restore(key), self.cx.now.after(time));
@@ -138,7 +138,7 @@ impl Hub {
         match restore.step() {
             Step::Directory(_) | Step::Retry | Step::Settle => {}
             Step::Settings => self.next_setting(key),
-            _ => self.ask_step(key),
+            _ => self.ask_step(key, None),
         }
     }
 
@@ -294,7 +294,7 @@ impl Hub {
             self.notice(key, "warning", &text);
             self.log_not_restored(key, "session lost, begins anew");
             self.sessions.unroute(key);
-            return self.ask_step(key);
+            return self.ask_step(key, None);
         }
         if self.profile_of(self.session(key).slot).on_lost == OnLost::Reseed {
             return self.reseed(key, reason);

@@ -11,18 +11,25 @@ use crate::params::raw;
 use crate::record::Purpose;
 use crate::session::kin::with_number;
 use crate::session::restore::{Progress, Step};
-use crate::session::{Session, State};
 use crate::timers::Timer;
 
 impl Hub {
-    pub(crate) fn ask_step(&mut self, key: SessionKey) {
+    /// `cursor`: that of the next page of a list.
+    pub(crate) fn ask_step(&mut self, key: SessionKey, cursor: Option<String>) {
         let Some(Progress { step, without_servers: bare, .. }) =
             self.sessions.restore_mut(key).map(|restore| restore.progress)
         else {
             return;
         };
         if matches!(step, Step::List | Step::ListAll) {
-            return self.ask_page(key, None);
+            let mut params = json!({});
+            if let Some(cursor) = cursor {
+                params["cursor"] = json!(cursor);
+            }
+            if step == Step::List {
+                params["cwd"] = json!(self.session(key).row.cwd);
+            }
+            return self.restore_ask(key, "session/list", &params, &Brought::default());
         }
         let (mut params, mut left_out) = self.params_again(key);
         let mut servers = Brought::default();
@@ -86,18 +93,6 @@ impl Hub {
             restore.cap = cap;
         }
         self.cx.timers.set(Timer::Restore(key), self.cx.now.after(timeout));
-    }
-
-    pub(crate) fn ask_page(&mut self, key: SessionKey, cursor: Option<String>) {
-        let Session { row, state, .. } = self.session(key);
-        let mut params = json!({});
-        if let Some(cursor) = cursor {
-            params["cursor"] = json!(cursor);
-        }
-        if matches!(state, State::Restoring(restore) if restore.step() == Step::List) {
-            params["cwd"] = json!(row.cwd);
-        }
-        self.restore_ask(key, "session/list", &params, &Brought::default());
     }
 
     /// Extends the time of a load with each line of the session or its subagents.
