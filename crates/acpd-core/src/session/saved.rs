@@ -20,10 +20,6 @@ impl<T> Saved<T> {
         &mut self.value
     }
 
-    pub(crate) fn into_inner(self) -> T {
-        self.value
-    }
-
     pub(crate) fn take_changed(&mut self) -> Option<&T> {
         take(&mut self.is_changed).then_some(&self.value)
     }

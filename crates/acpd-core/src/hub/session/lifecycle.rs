@@ -173,7 +173,7 @@ impl Hub {
 
     fn keep_aside(&mut self, session: Session) {
         let Session { row, head, last_ticket, mcp_servers, doubtful, .. } = session;
-        let mut row = row.into_inner();
+        let mut row = SessionRow::clone(&row);
         row.removed = Some(self.cx.now);
         row.host = None;
         if row.rest == Dormant::Parked {
