@@ -135,8 +135,6 @@ impl Hub {
         }
         let slot = self.processes.slot_of(host);
         match (&why, slot) {
-            (Purpose::Adopt(_), Some(slot)) => self.await_adoption(slot, id),
-            (Purpose::Abandoned { .. }, Some(slot)) => self.watch_abandoned(id, slot),
             (Purpose::Prompt { session } | Purpose::Preset { session, .. }, _)
                 if !self.sessions.contains_key(session) =>
             {

@@ -18,6 +18,9 @@ use crate::timers::Timer;
 /// Relayed requests that agents answer at once. Others may wait for a person, or are unknown.
 const SOON: [&str; 2] = ["session/set_mode", "session/set_config_option"];
 
+/// Time for an agent to list its sessions (ms).
+const LIST_TIME: u64 = 3_000;
+
 impl Hub {
     /// Registers a request and returns its id. The caller writes the request in the same batch.
     pub(crate) fn ask(&mut self, host: HostId, why: Purpose) -> u64 {
@@ -98,15 +101,16 @@ impl Hub {
         self.give_up_ask(ask, Some(session)).is_some()
     }
 
-    /// Lets the answer count only as the end of the turn. Returns the id of the request.
-    pub(crate) fn abandon_prompt(&mut self, key: SessionKey, session: String) -> Option<u64> {
+    /// Lets the answer count only as the end of the turn. `session`: the agent's id.
+    pub(crate) fn abandon_prompt(&mut self, key: SessionKey, session: String) {
         let is_it =
             |asked: &Asked| matches!(asked.purpose, Purpose::Prompt { session } if session == key);
         let mut asked = self.requests.asked.iter_mut();
-        let (ask, asked) = asked.find(|(_, asked)| is_it(asked)).map(|(id, asked)| (*id, asked))?;
-        asked.purpose = Purpose::Abandoned { session };
+        let Some((ask, asked)) = asked.find(|(_, asked)| is_it(asked)) else { return };
+        let (ask, host, why) = (*ask, asked.host, Purpose::Abandoned { session });
+        asked.purpose = why.clone();
+        self.watch_answer(ask, host, &why);
         self.save_asked(ask);
-        Some(ask)
     }
 
     pub(crate) fn save_asked(&mut self, id: u64) {
@@ -133,11 +137,14 @@ impl Hub {
         });
     }
 
+    /// Sets the time for the answer to a request, if it has one.
     pub(crate) fn watch_answer(&mut self, ask: u64, host: HostId, why: &Purpose) {
         let Some(slot) = self.processes.slot_of(host) else { return };
-        let Profile { restore_timeout, stall_notice, .. } = *self.profile_of(slot);
+        let Profile { restore_timeout, cancel_timeout, stall_notice, .. } = *self.profile_of(slot);
         let time = match why {
-            Purpose::Preset { .. } | Purpose::LoginAgain => restore_timeout,
+            Purpose::List { .. } => LIST_TIME,
+            Purpose::Adopt(_) | Purpose::Preset { .. } | Purpose::LoginAgain => restore_timeout,
+            Purpose::Abandoned { .. } => cancel_timeout,
             Purpose::NewSession(_) | Purpose::Steer(_) => stall_notice,
             Purpose::Relay { method, .. } if SOON.contains(&method.as_str()) => stall_notice,
             _ => 0,

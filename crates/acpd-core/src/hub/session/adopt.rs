@@ -24,9 +24,6 @@ use crate::record::{Adoption, Directory, Opener, Purpose, Replayable};
 use crate::session::replay::{HISTORY_BYTES, Replay, user_text};
 use crate::timers::Timer;
 
-/// Time for an agent to list its sessions (ms).
-pub(crate) const LIST_TIME: u64 = 3_000;
-
 const MAX_ADOPTIONS: usize = 4;
 
 /// Marks an agent's cursor in a list of acpd.
@@ -93,20 +90,14 @@ impl Hub {
         let (params, notices) = (&mut adoption.params, &mut adoption.notices);
         let (servers, params) = self.gather_servers(slot, opener, &adoption.cwd, params, notices);
         let why = Purpose::Adopt(Box::new(adoption));
-        if let Some(ask) = self.request_with(slot, why, method, &raw(&params), &servers) {
-            self.await_adoption(slot, ask);
-        }
-    }
-
-    pub(crate) fn await_adoption(&mut self, slot: SlotId, ask: u64) {
-        let timeout = self.profile_of(slot).restore_timeout;
-        self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(timeout));
+        self.request_with(slot, why, method, &raw(&params), &servers);
     }
 
     /// Extends the time with each line of the history. Returns the bytes parked so far.
     pub(crate) fn extend_adoption(&mut self, process: Process, session: &str) -> Option<usize> {
         let ask = self.requests.adoption_ask(process.host, session)?;
-        self.await_adoption(process.slot, ask);
+        let timeout = self.profile_of(process.slot).restore_timeout;
+        self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(timeout));
         Some(self.processes.parked(process.slot, session).map_or(0, |parked| parked.bytes))
     }
 

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::session::adopt::{CURSOR, LIST_TIME, entry};
+use crate::hub::session::adopt::{CURSOR, entry};
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::ReadStyle;
 use crate::params::{filter_of, own_meta, path, session_cwd};
@@ -25,7 +25,6 @@ use crate::process::slot::{Slot, WaitFor, Waiting};
 use crate::profile::Sharing;
 use crate::record::{Adoption, Directory, Opener, Purpose, Wanted};
 use crate::session::kin::unrelated;
-use crate::timers::Timer;
 
 impl Hub {
     pub(crate) fn list_sessions(&mut self, asked: Asked<'_>, profile: &str) -> Served {
@@ -63,9 +62,7 @@ impl Hub {
             asked["cursor"] = cursor.as_str().into();
         }
         let why = Purpose::List { to: to.clone(), wanted };
-        if let Some(ask) = self.request(slot, why, "session/list", &asked) {
-            self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(LIST_TIME));
-        }
+        self.request(slot, why, "session/list", &asked);
         Ok(())
     }
 

@@ -139,17 +139,9 @@ impl Hub {
 
     /// The agent was asked to end the turn, and is stopped if it does not.
     pub(crate) fn abandon_turn(&mut self, key: SessionKey, fault: &Fault) {
-        let session = self.session(key);
-        let (slot, id) = (session.slot, session.row.agent_id.clone());
-        if let Some(ask) = self.abandon_prompt(key, id) {
-            self.watch_abandoned(ask, slot);
-        }
+        let id = self.session(key).row.agent_id.clone();
+        self.abandon_prompt(key, id);
         self.interrupt_turn(key, fault);
-    }
-
-    pub(crate) fn watch_abandoned(&mut self, ask: u64, slot: SlotId) {
-        let timeout = self.profile_of(slot).cancel_timeout;
-        self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(timeout));
     }
 
     pub(crate) fn book(&mut self, key: SessionKey, turn: Option<u64>, usage: TurnUsage) {
