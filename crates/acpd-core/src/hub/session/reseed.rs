@@ -114,13 +114,10 @@ impl Hub {
         let row = session.row.edit();
         row.restore = Some(RestoreLevel::Reseeded);
         row.heard = false;
-        let before = match row.rest {
-            // The session still waits for the directory or the login.
-            Dormant::NoDirectory | Dormant::NeedsLogin => None,
-            Dormant::Failed | Dormant::Lost => Some(row.reason.take()),
-            Dormant::Parked | Dormant::Closed => Some(None),
-        };
-        if let Some(before) = before {
+        // These still wait for the directory or the login.
+        if !matches!(row.rest, Dormant::NoDirectory | Dormant::NeedsLogin) {
+            let had_failed = matches!(row.rest, Dormant::Failed | Dormant::Lost);
+            let before = row.reason.take().filter(|_| had_failed);
             let before = before.map(|reason| format!(" ({reason})")).unwrap_or_default();
             row.rest = if row.archived { Dormant::Closed } else { Dormant::Parked };
             row.reason = Some(promise(&format!("{GIVEN_UP}{before}"), what));
@@ -136,15 +133,11 @@ impl Hub {
 
     pub(crate) fn has_no_prompt(&self, key: SessionKey) -> Result<(), Fault> {
         let session = self.session(key);
-        let row = &session.row;
-        let works = session.running.is_some()
-            || !session.queue.is_empty()
-            || self.works_on(session.slot, &row.agent_id);
-        if !works {
+        if session.queue.is_empty() && !self.is_busy(key) {
             return Ok(());
         }
-        Err(Fault::new(Reason::SessionBlocked, "the session works on a prompt")
-            .session(&row.public_id)
-            .hint(wait_or_cancel(&row.public_id)))
+        let id = &session.row.public_id;
+        let fault = Fault::new(Reason::SessionBlocked, "the session works on a prompt");
+        Err(fault.session(id).hint(wait_or_cancel(id)))
     }
 }

@@ -40,19 +40,17 @@ impl Hub {
 
     fn has_work(&self, key: SessionKey) -> bool {
         let session = self.session(key);
-        let (slot, row) = (session.slot, &session.row);
-        let host = self.processes[&slot].host().map(|host| host.id);
+        let host = self.processes[&session.slot].host().map(|host| host.id);
         let is_asked =
             |host| self.requests.of_host(host).any(|purpose| purpose.session() == Some(key));
-        session.running.is_some()
+        self.is_busy(key)
             // A prompt that waits for a login needs no process yet.
             || !session.queue.is_empty()
             || session.wants_host()
             || self.questions.are_open(key)
             || session.has_busy_child()
-            || !row.open_tools.is_empty()
+            || !session.row.open_tools.is_empty()
             || self.services.works_for(key)
-            || self.works_on(slot, &row.agent_id)
             || host.is_some_and(is_asked)
     }
 
