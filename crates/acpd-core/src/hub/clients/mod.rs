@@ -1,7 +1,7 @@
 pub(crate) mod admin;
-pub(crate) mod attach;
-pub(crate) mod connection;
-pub(crate) mod from_clients;
-pub(crate) mod open;
-pub(crate) mod reply;
-pub(crate) mod under_agent;
+mod attach;
+mod connection;
+mod from_clients;
+mod open;
+mod reply;
+mod under_agent;

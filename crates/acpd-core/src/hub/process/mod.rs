@@ -1,4 +1,4 @@
-pub(crate) mod from_agents;
-pub(crate) mod processes;
-pub(crate) mod usable;
-pub(crate) mod waiting;
+mod from_agents;
+mod processes;
+mod usable;
+mod waiting;
