@@ -76,12 +76,6 @@ fn the_last_turns_are_shown_by_their_number_or_their_time() {
 }
 
 #[test]
-fn the_answer_alone_is_what_run_prints() {
-    assert_eq!(shows(&["--last", "--answer"]), "answer 3\n");
-    assert_eq!(shows(&["-n", "2", "--answer"]), "answer 2\nanswer 3\n");
-}
-
-#[test]
 fn a_pager_shows_it_on_a_terminal_and_may_be_left_at_any_time() {
     let (home, listener) = Home::listening();
     let daemon = thread::spawn(move || {

@@ -3,8 +3,6 @@
 
 mod acp;
 mod commands;
-mod export;
-mod handoff;
 mod log;
 mod pending;
 mod plain;
@@ -13,8 +11,6 @@ mod restart;
 mod rows;
 mod run;
 mod service;
-mod set_up;
-mod settings;
 mod support;
 mod terminal;
 mod watching;

@@ -96,24 +96,6 @@ fn tells(mut client: Client, open: &[Value]) {
     }
 }
 
-#[test]
-fn a_question_is_found_by_its_id_or_as_the_only_one_of_its_session() {
-    for (wanted, code, shown) in [
-        ("1-5", 0, "1-5 (demo, docs)\n"),
-        ("docs", 0, "1-5 (demo, docs)\n"),
-        ("s-fi", 0, "1-4 (demo, fix)\n"),
-        ("1-8", 3, ""),
-        ("nope", 3, ""),
-    ] {
-        let done = told(vec![push(), form()], &["pending", wanted]);
-        assert_eq!(done.code, Some(code), "{wanted}: {done:?}");
-        assert!(done.out.starts_with(shown), "{wanted}: {}", done.out);
-    }
-    // A command that decides does not guess the session.
-    let done = told(vec![push(), form()], &["allow", "fi"]);
-    assert_eq!(done.code, Some(3), "{done:?}");
-}
-
 /// The options of OpenHands, but with a second answer for always.
 fn several() -> Value {
     asked(

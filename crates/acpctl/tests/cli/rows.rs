@@ -88,10 +88,3 @@ fn ps_watch_draws_what_changes_in_the_place_of_what_was() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
-
-#[test]
-fn ps_watch_needs_a_terminal_or_json() {
-    let done = Home::new().run(&["ps", "--watch"]);
-    assert_eq!(done.code, Some(2));
-    assert!(done.err.contains("hint: `acpctl ps --watch --json`"), "{}", done.err);
-}

@@ -228,14 +228,6 @@ fn attach_with_control_answers_with_one_key_and_ctrl_c_leaves_the_turn_alone() {
 }
 
 #[test]
-fn attach_with_control_wants_a_terminal() {
-    let done = Home::new().run(&["attach", "fix", "--control"]);
-    assert_eq!(done.code, Some(2));
-    assert!(done.err.contains("`--control` reads single keys, which needs a terminal"));
-    assert!(done.err.contains("hint: answer with `acpctl allow`"), "{}", done.err);
-}
-
-#[test]
 fn ctrl_c_while_a_question_is_open_cancels_and_restores_the_terminal() {
     let (home, mut person, child, mut client, prompt) = in_turn("xterm");
     asks(&mut client, 1, "cc");

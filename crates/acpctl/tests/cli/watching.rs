@@ -1,14 +1,10 @@
-//! `acpctl wait`, `acpctl cancel`, `acpctl attach --until-idle`, and Ctrl-\ in `acpctl run`.
-
-use std::thread::JoinHandle;
+//! `acpctl wait`, `acpctl cancel`, `acpctl attach --until-idle`, and signals before a prompt.
 
 use acpd_api::method;
 use serde_json::{Value, json};
 
 use crate::run::signal;
 use crate::support::{Client, Home, capable, exactly, run_against, session};
-use crate::terminal::Person;
-use crate::terminal::in_turn;
 
 /// Session `s-1` at work, or idle after its last turn ended so.
 fn working() -> Value {
@@ -44,27 +40,6 @@ fn watched(client: &mut Client, session: &Value) {
 }
 
 #[test]
-fn wait_for_what_is_idle_returns_at_once_and_tells_of_what_is_blocked() {
-    let done = run_against(&["wait", "-"], |mut client| {
-        client.finds(&idle("max_tokens"));
-        client.closed();
-    });
-    assert_eq!((done.out.as_str(), done.code), ("fix max_tokens\n", Some(0)));
-
-    let done = run_against(&["wait", "fix"], |mut client| {
-        let mut blocked = idle("end_turn");
-        blocked["state"] = json!("blocked");
-        blocked["reason"] = json!("the directory `/w` does not exist");
-        blocked["hint"] = json!("put it back");
-        client.finds(&blocked);
-        client.closed();
-    });
-    assert_eq!((done.out.as_str(), done.code), ("fix blocked\n", Some(1)));
-    let err = "fix: the session is blocked: the directory `/w` does not exist\nhint: put it back\n";
-    assert_eq!(done.err, err);
-}
-
-#[test]
 fn wait_for_any_returns_with_the_first_and_a_question_is_told_once() {
     let done = run_against(&["wait", "--any", "docs", "fix"], |mut client| {
         let mut other = working();
@@ -95,20 +70,6 @@ fn wait_for_any_returns_with_the_first_and_a_question_is_told_once() {
 }
 
 #[test]
-fn wait_gives_up_when_its_time_is_over() {
-    let done = run_against(&["wait", "fix", "--timeout", "300ms"], |mut client| {
-        watched(&mut client, &working());
-        client.closed();
-    });
-    assert_eq!((done.out.as_str(), done.code), ("", Some(124)));
-    assert!(done.err.starts_with("error: timed out after "), "{}", done.err);
-    assert!(done.err.contains("; still working: fix\n"), "{}", done.err);
-    let done = Home::new().run(&["wait", "fix", "--timeout", "10"]);
-    assert_eq!(done.code, Some(2));
-    assert!(done.err.contains("`10` has no unit: 10s, 10m, 10h or 10d"), "{}", done.err);
-}
-
-#[test]
 fn wait_ends_when_the_session_is_deleted() {
     let done = run_against(&["wait", "fix"], |mut client| {
         watched(&mut client, &working());
@@ -116,50 +77,6 @@ fn wait_ends_when_the_session_is_deleted() {
         client.closed();
     });
     assert_eq!((done.out.as_str(), done.code), ("fix removed\n", Some(3)));
-}
-
-/// A daemon in which a cancel with these parameters ends the turn of a session.
-fn cancels(home: &Home, session: Value, taken_back: u32, params: Value) -> JoinHandle<()> {
-    home.daemon(move |mut client| {
-        client.finds(&session);
-        client.answer("initialize", capable());
-        client.answer(method::SESSION_ATTACH, json!({"session": session}));
-        let result = json!({"session": session, "running": true, "takenBack": taken_back});
-        let asked = client.answer(method::SESSION_CANCEL, result);
-        assert_eq!(asked["params"], params);
-        client.answer(method::SESSION_SHOW, working());
-        ended(&mut client, stopped("cancelled"));
-        client.expect(method::SESSION_SHOW);
-        client.closed();
-    })
-}
-
-#[test]
-fn cancel_on_a_terminal_asks_for_queued_prompts() {
-    let mut queued = working();
-    queued["queued"] = json!(2);
-    for (args, question, answer, params) in [
-        (&["cancel", "fix"][..], true, "y\r", json!({"session": "s-1", "agent": "demo"})),
-        (
-            &["cancel", "fix"],
-            true,
-            "n\r",
-            json!({"session": "s-1", "agent": "demo", "turnOnly": true}),
-        ),
-        (&["cancel", "fix", "--queued"], false, "", json!({"session": "s-1", "agent": "demo"})),
-    ] {
-        let home = Home::new();
-        let daemon = cancels(&home, queued.clone(), 0, params);
-        let (mut person, child) = Person::start(&home, "dumb", args);
-        if question {
-            person.sees("also remove the 2 queued prompts? y/n > ");
-            person.types(answer);
-        }
-        person.sees("cancelled the turn of fix");
-        assert_eq!(home.wait(child).code, Some(0));
-        assert_eq!(person.seen.contains("y/n"), question);
-        daemon.join().unwrap();
-    }
 }
 
 #[test]
@@ -196,19 +113,6 @@ fn attach_until_idle_shows_the_rest_and_ends_as_the_turn_does() {
     });
     assert!(done.out.contains("Hello\n"), "{}", done.out);
     assert_eq!(done.code, Some(5), "{done:?}");
-}
-
-#[test]
-fn ctrl_backslash_leaves_a_turn_that_goes_on() {
-    let (home, mut person, child, mut client, _prompt) = in_turn("xterm");
-    client.says("half an ans");
-    person.sees("session s-1");
-    // The signal of Ctrl-\.
-    signal(child.id(), "QUIT");
-    person.sees("the turn continues in the background; come back with: acpctl attach s-1\r\n");
-    // Nothing is cancelled.
-    client.closed();
-    assert_eq!(home.wait(child).code, Some(0));
 }
 
 #[test]

@@ -114,6 +114,10 @@ fn what_is_typed_in_a_day() {
     day.runs("acpctl cancel --queued long");
     day.runs("acpctl cancel --queued long");
     day.runs("acpctl wait long; acpctl wait fix");
+    day.runs("for text in '[hang-cancel]' 'then push' 'then rest'; do acpctl run -d -s long \"$text\"; done >/dev/null 2>&1");
+    day.waits_for_prompts(3);
+    day.talks("acpctl cancel long", &[("y/n", "n\n")]);
+    day.runs("acpctl wait long");
     let asks = day.start("acpctl run -s ask '[ask] clean the build'");
     day.env.wait_questions();
     day.runs("acpctl pending");
