@@ -130,12 +130,6 @@ impl Running {
         super::signal(self.pid(), Signal::SIGINT);
     }
 
-    /// Writes to its stdin, which must be a pipe, and closes it.
-    pub fn feed(&mut self, text: &str) {
-        let mut stdin = self.child.0.stdin.take().expect("stdin is a pipe");
-        stdin.write_all(text.as_bytes()).expect("it reads its stdin");
-    }
-
     pub fn kill(&mut self) {
         self.child.kill();
     }

@@ -53,32 +53,11 @@ fn a_file_is_read_and_its_place_is_named_in_errors() {
 }
 
 #[test]
-fn a_removed_key_says_what_to_do() {
-    assert_snapshot!(mistake("[daemon]\nhost = 'direct'"), @r"
-    error: `host` in `[daemon]` was removed (config.toml:2:1)
-
-    hint: delete it: each agent has a shim
-    ");
-}
-
-#[test]
 fn a_hook_is_a_line_for_the_shell_or_a_program_with_its_arguments() {
     let hooks = read("[hooks]\non_permission = 'notify \"it\"'\non_crash = ['notify', 'it']").hooks;
     assert_eq!(hooks.on_permission, ["sh", "-c", "notify \"it\""]);
     assert_eq!(hooks.on_crash, ["notify", "it"]);
     assert!(hooks.on_turn_end.is_empty() && hooks.on_login.is_empty());
-    for (lines, words) in [
-        ("on_login = ''", "`on_login` in `[hooks]` names no program"),
-        (
-            "on_login = 5",
-            "must be a line for `sh`, or a list of a program and its arguments, not a",
-        ),
-        ("on_logon = 'x'", "did you mean `on_login`?"),
-    ] {
-        let said = mistake(&format!("[hooks]\n{lines}"));
-        assert!(said.contains(words), "{lines}: {said}");
-    }
-    assert!(mistake("on_crash = 'x'").contains("`on_crash` belongs in `[hooks]`"));
 }
 
 #[test]
@@ -105,24 +84,6 @@ fn an_agent_may_be_talked_with_over_tcp() {
     assert_eq!(known.transport(), Transport::TcpConnect("localhost:4001"));
     assert!(known.command.is_empty(), "nothing of a known agent is started either");
     assert_eq!(config.agent("claude").unwrap().transport(), Transport::Stdio);
-}
-
-#[test]
-fn tcp_that_does_not_fit_together_is_an_error() {
-    for (lines, words) in [
-        ("command = 'a'\ntcp.port = 1", "has a `tcp.port` without `tcp.spawn`"),
-        ("command = 'a'\ntcp.connect = 'x:1'", "has both `tcp.connect` and `command`"),
-        ("tcp = { connect = 'x:1', spawn = true }", "has both `tcp.spawn` and `tcp.connect`"),
-        ("tcp.connect = 'x'", "must be an address like \"127.0.0.1:4000\", not \"x\""),
-        (
-            "tcp = { spawn = true, port = 70000 }",
-            "must be a whole number from 0 to 65535, not 70000",
-        ),
-        ("tcp.spawn = true", "agent `a` has no `command`"),
-    ] {
-        let said = mistake(&format!("[agents.a]\n{lines}"));
-        assert!(said.contains(words), "{lines}: {said}");
-    }
 }
 
 #[test]
@@ -205,83 +166,8 @@ fn an_unknown_agent_error_names_the_nearest_and_all_that_can_be_used() {
 
     hint: take `enabled = false` out of `[agents.claude]` or `[defaults]`
     ");
-}
-
-#[test]
-fn a_key_in_the_wrong_table_is_an_error() {
-    assert_snapshot!(mistake("[defaults]\ncommand = 'x'"), @"
-    error: `command` cannot be set in `[defaults]` (config.toml:2:1)
-
-    hint: set `command` in the `[agents.NAME]` table it is meant for
-    ");
-    assert_snapshot!(mistake("[agents.claude]\ntried = true"), @"error: `tried` cannot be set in `[agents.claude]` (config.toml:2:1)");
-}
-
-#[test]
-fn a_value_of_the_wrong_type_is_an_error() {
-    assert_snapshot!(mistake("[defaults]\nstop = '3s'"), @"error: `stop` in `[defaults]` must be a table, not a string (config.toml:2:8)");
-    assert_snapshot!(mistake("[agents.claude]\nargs = ['a', 5]"), @"
-    error: an item of `args` in `[agents.claude]` must be a string, not a whole number (config.toml:2:14)
-
-    hint: put it in quotes
-    ");
-    assert_snapshot!(mistake("[agents.claude]\nargs = 'a'"), @"error: `args` in `[agents.claude]` must be a list of strings, not a string (config.toml:2:8)");
-    assert_snapshot!(mistake("[defaults]\nenv = 1979-05-27"), @"error: `env` in `[defaults]` must be a table of strings, not a date (config.toml:2:7)");
-    assert_snapshot!(mistake("[[workspace]]\npath = 5"), @r#"error: `path` in `[[workspace]]` must be an absolute path, or one that begins with "~/", not a whole number (config.toml:2:8)"#);
-    assert_snapshot!(mistake("[agents.claude]\ncommand = true"), @"error: `command` in `[agents.claude]` must be a program, or a list of a program and its arguments, not a boolean (config.toml:2:11)");
-    assert_snapshot!(mistake("[agents.claude]\nlate_replay = 'yes'"), @"error: `late_replay` in `[agents.claude]` must be true or false, not a string (config.toml:2:15)");
-}
-
-#[test]
-fn a_value_that_makes_no_sense_is_an_error() {
-    assert_snapshot!(mistake("[defaults]\nidle_timeout = '30 minutes'"), @r#"
-    error: `idle_timeout` in `[defaults]` must be a duration like "30m", or "0" for never, not "30 minutes" (config.toml:2:16)
-
-    hint: the units are ms, s, m, h and d, as in "250ms" or "30m"
-    "#);
-    assert_snapshot!(mistake("[defaults]\nidle_timeout = '400d'"), @"error: `idle_timeout` in `[defaults]` is longer than a year (config.toml:2:16)");
-    assert_snapshot!(mistake("[defaults]\nstart_timeout = '0s'"), @"error: `start_timeout` in `[defaults]` must be more than zero (config.toml:2:17)");
-    assert_snapshot!(mistake("[daemon]\nline_limit = 64"), @r#"
-    error: `line_limit` in `[daemon]` is too small at 64 bytes (config.toml:2:14)
-
-    hint: the least is "4KiB"; the units are B, KiB, MiB and GiB
-    "#);
-    assert_snapshot!(mistake("[daemon]\nline_limit = '1GiB'"), @r#"
-    error: `line_limit` in `[daemon]` is too large at 1073741824 bytes (config.toml:2:14)
-
-    hint: the most is "128MiB"
-    "#);
-    assert_snapshot!(mistake("[daemon]\nmax_clients = -1"), @"error: `max_clients` in `[daemon]` must be a whole number from 1, not -1 (config.toml:2:15)");
-    assert_snapshot!(mistake("[daemon]\nlog_level = 'inof'"), @r#"
-    error: `log_level` in `[daemon]` must be "error", "warn", "info", "debug", "trace", or a filter like "info,acpd=debug", not "inof" (config.toml:2:13)
-
-    hint: did you mean `info`?
-    "#);
-    assert_snapshot!(mistake("[defaults]\nrestore = ['resume', 'new']"), @r#"error: an item of `restore` in `[defaults]` must be "resume" or "load", not "new" (config.toml:2:22)"#);
-    let heard = |name: &str| mistake(&format!("[agents.claude]\nclient_meta = ['{name}']"));
-    assert_snapshot!(heard("a..b"), @r#"error: an item of `client_meta` in `[agents.claude]` must be a name like "auth.gateway", not "a..b" (config.toml:2:16)"#);
-    assert_snapshot!(heard("_acpd.client"), @r#"error: an item of `client_meta` in `[agents.claude]` cannot hold `_acpd`, which is acpd's own (config.toml:2:16)"#);
-    assert_snapshot!(mistake("[defaults]\ninherit_env = ['A*B']"), @r#"
-    error: an item of `inherit_env` in `[defaults]` must be a name like "AWS_PROFILE" or "AWS_*", not "A*B" (config.toml:2:16)
-
-    hint: a `*` may stand at the end only
-    "#);
-    assert_snapshot!(mistake("[defaults]\ncwd = 'work'"), @r#"error: `cwd` in `[defaults]` must be an absolute path, or one that begins with "~/", not "work" (config.toml:2:7)"#);
-    assert_snapshot!(mistake("[agents.claude]\ncommand = []"), @"error: `command` in `[agents.claude]` names no program (config.toml:2:11)");
-    assert_snapshot!(mistake("default_agent = 'cluade'\n[agents.claude]").split("known").next().unwrap(), @"
-    error: `default_agent`: no agent is called `cluade` (config.toml:1:17)
-
-    hint: did you mean `claude`?
-    ");
-}
-
-#[test]
-fn the_column_counts_characters() {
-    assert_snapshot!(mistake("defaults.env = { 'Ä' = 'ö', B = 1 }"), @"
-    error: `env.B` in `[defaults]` must be a string, not a whole number (config.toml:1:33)
-
-    hint: put it in quotes
-    ");
+    let default = mistake("default_agent = 'cluade'\n[agents.claude]");
+    assert!(default.contains("(config.toml:1:17)\n\nhint: did you mean `claude`?"), "{default}");
 }
 
 #[test]
@@ -362,33 +248,11 @@ fn agents_of_the_user_take_quirks_of_known_programs() {
 }
 
 #[test]
-fn removed_credential_source_names_its_replacement() {
-    let text = "[agents.a]\ncommand = 'a'\ncredentials.TOKEN = { keyring = 'groq/ada' }";
-    let error = config::parse(Path::new("config.toml"), text).expect_err("it was removed");
-    assert!(
-        error.to_string().contains("`credentials.TOKEN.keyring` in `[agents.a]` was removed"),
-        "{error}"
-    );
-    assert!(!error.to_string().contains("groq"), "{error}");
-    let hint = error.hint().expect("a hint");
-    assert!(hint.contains("command = [\"secret-tool\", \"lookup\", \"service\""), "{hint}");
-}
-
-#[test]
 fn a_budget_is_an_amount_in_a_currency() {
     let config = read("[budget]\nper_day = \"12.50 EUR\"\nwhen_over = \"ask\"");
     let per_day = config.budget.per_day.unwrap();
     assert_eq!((per_day.amount.units(), per_day.currency.raw()), (12.5, "EUR"));
     assert_eq!(read("").budget.per_day, None);
-    assert_snapshot!(
-        mistake("[budget]\nper_day = \"5\""),
-        @r#"error: `per_day` in `[budget]` must be an amount and its currency, like "5 USD", not "5" (config.toml:2:11)"#
-    );
-    assert_snapshot!(mistake("per_day = \"5 USD\""), @"
-    error: unknown key `per_day` (config.toml:1:1)
-
-    hint: `per_day` belongs in `[budget]`
-    ");
 }
 
 #[test]
@@ -397,8 +261,4 @@ fn a_workspace_has_a_path_and_an_agent_that_is_there() {
     let workspaces = read(text).workspaces;
     assert_eq!(workspaces[0].path.as_deref(), Some(Path::new("/src/api")));
     assert_eq!(workspaces[0].model.as_deref(), Some("opus"));
-    assert_snapshot!(
-        mistake("[workspace]\npath = \"/src\""),
-        @"error: `workspace` must be a list of tables: `[[workspace]]`, not a table (config.toml:1:1)"
-    );
 }

@@ -52,35 +52,6 @@ fn servers_are_read_with_their_places_and_references() {
 }
 
 #[test]
-fn a_server_that_does_not_fit_together_is_an_error_with_its_place() {
-    assert_snapshot!(mistake("[mcp.a]\ncommand = 'a'\nworkspace = 'src/**'"), @"
-    error: `workspace` in `[mcp.a]` cannot be used: the glob `src/**` is not an absolute path (config.toml:3:13)
-
-    hint: start it with `/`, `~/` or `**/`
-    ");
-    assert_snapshot!(mistake("[mcp.'a b']\ncommand = 'a'"), @"
-    error: `a b` is not a name for an MCP server (config.toml:1:6)
-
-    hint: a name is made of letters, digits, `-` and `_`
-    ");
-    for (lines, words) in [
-        ("command = 'a'\nurl = 'http://x'", "has both `command` and `url`"),
-        ("builtin = ['delegate']", "has `builtin`, which is for `[mcp.acpd]`"),
-        ("command = 'a'\nmax_depth = 3", "has a limit or `answer`, which need `builtin`"),
-        ("builtin = ['dig']", "must be \"delegate\" or \"history\" or \"workspace\", not \"dig\""),
-        ("command = 'a'\ntype = 'sse'", "has `headers` or a `type`, which need a `url`"),
-        ("url = 'http://x'\nargs = ['a']", "has `env` or `args`, which need a `command`"),
-        ("url = 'ftp://x'", "must be an address like"),
-        ("url = 'http://x'\ntype = 'stdio'", "must be \"http\" or \"sse\", not \"stdio\""),
-        ("command = 'a'\nagents = []", "`agents` in `[mcp.a]` is an empty list"),
-        ("command = 'a'\nworkspace = []", "`workspace` in `[mcp.a]` is an empty list"),
-    ] {
-        let said = mistake(&format!("[mcp.a]\n{lines}"));
-        assert!(said.contains(words), "{lines}: {said}");
-    }
-}
-
-#[test]
 fn a_mistake_in_a_value_is_told_without_the_value() {
     let env = |value: &str| mistake(&format!("[mcp.a]\ncommand = 'a'\nenv.T = {value}"));
     assert_snapshot!(env("{ evn = 'secret-1' }"), @"

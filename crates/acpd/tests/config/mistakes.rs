@@ -1,4 +1,4 @@
-//! All mistakes of a file are told at once.
+//! Mistakes in a file: each with its place and what to do, and all at once.
 
 use insta::assert_snapshot;
 
@@ -41,28 +41,68 @@ fn all_mistakes_are_told_in_the_order_of_the_file_each_with_its_way_out() {
     "#);
 }
 
+/// Files with a mistake each. What may come of it is not told: the last ones may well have a command or a server.
+const MISTAKES: [&str; 54] = [
+    "[daemon]\nhost = 'direct'",
+    "[hooks]\non_login = ''",
+    "[hooks]\non_login = 5",
+    "[hooks]\non_logon = 'x'",
+    "on_crash = 'x'",
+    "[agents.a]\ncommand = 'a'\ntcp.port = 1",
+    "[agents.a]\ncommand = 'a'\ntcp.connect = 'x:1'",
+    "[agents.a]\ntcp = { connect = 'x:1', spawn = true }",
+    "[agents.a]\ntcp.connect = 'x'",
+    "[agents.a]\ntcp = { spawn = true, port = 70000 }",
+    "[agents.a]\ntcp.spawn = true",
+    "[defaults]\ncommand = 'x'",
+    "[agents.claude]\ntried = true",
+    "[defaults]\nstop = '3s'",
+    "[agents.claude]\nargs = ['a', 5]",
+    "[agents.claude]\nargs = 'a'",
+    "[defaults]\nenv = 1979-05-27",
+    "[[workspace]]\npath = 5",
+    "[agents.claude]\ncommand = true",
+    "[agents.claude]\nlate_replay = 'yes'",
+    "[defaults]\nidle_timeout = '30 minutes'",
+    "[defaults]\nidle_timeout = '400d'",
+    "[defaults]\nstart_timeout = '0s'",
+    "[daemon]\nline_limit = 64",
+    "[daemon]\nline_limit = '1GiB'",
+    "[daemon]\nmax_clients = -1",
+    "[daemon]\nlog_level = 'inof'",
+    "[defaults]\nrestore = ['resume', 'new']",
+    "[agents.claude]\nclient_meta = ['a..b']",
+    "[agents.claude]\nclient_meta = ['_acpd.client']",
+    "[defaults]\ninherit_env = ['A*B']",
+    "[defaults]\ncwd = 'work'",
+    "[agents.claude]\ncommand = []",
+    "defaults.env = { 'Ä' = 'ö', B = 1 }",
+    "[agents.a]\ncommand = 'a'\ncredentials.TOKEN = { keyring = 'groq/ada' }",
+    "[budget]\nper_day = '5'",
+    "per_day = '5 USD'",
+    "[workspace]\npath = '/src'",
+    "[mcp.a]\ncommand = 'a'\nworkspace = 'src/**'",
+    "[mcp.'a b']\ncommand = 'a'",
+    "[mcp.a]\ncommand = 'a'\nurl = 'http://x'",
+    "[mcp.a]\nbuiltin = ['delegate']",
+    "[mcp.a]\ncommand = 'a'\nmax_depth = 3",
+    "[mcp.a]\nbuiltin = ['dig']",
+    "[mcp.a]\ncommand = 'a'\ntype = 'sse'",
+    "[mcp.a]\nurl = 'http://x'\nargs = ['a']",
+    "[mcp.a]\nurl = 'ftp://x'",
+    "[mcp.a]\nurl = 'http://x'\ntype = 'stdio'",
+    "[mcp.a]\ncommand = 'a'\nagents = []",
+    "[mcp.a]\ncommand = 'a'\nworkspace = []",
+    "[agents.mine]\ncommand = 5",
+    "[mcp.a]\ncomand = 'a'",
+    "[daemon\nzzz = 1\n[hooks]\na b = 2",
+    "[defaults]\nidle_timeout = 30\n[agents.mine]\ncommand = 'a'",
+];
+
 #[test]
-fn what_may_come_of_another_mistake_is_not_told() {
-    // It has a command, and a wrong one.
-    assert_snapshot!(mistake("[agents.mine]\ncommand = 5"), @"error: `command` in `[agents.mine]` must be a program, or a list of a program and its arguments, not a whole number (config.toml:2:11)");
-    // It may well have a server.
-    assert_snapshot!(mistake("[mcp.a]\ncomand = 'a'"), @"
-    error: unknown key `comand` in `[mcp.a]` (config.toml:2:1)
-
-    hint: did you mean `command`?
-    ");
-    // What is read of a file that is no TOML may be anything.
-    assert_snapshot!(mistake("[daemon\nzzz = 1\n[hooks]\na b = 2"), @"
-    error: the configuration has 2 mistakes:
-      not valid TOML: unclosed table, expected `]` (config.toml:1:8)
-      not valid TOML: key with no value, expected `=` (config.toml:4:3)
-    ");
-    // A mistake in the defaults of all agents is one.
-    assert_snapshot!(mistake("[defaults]\nidle_timeout = 30\n[agents.mine]\ncommand = 'a'"), @r#"
-    error: `idle_timeout` in `[defaults]` must be a duration like "30m", or "0" for never, not a whole number (config.toml:2:16)
-
-    hint: the units are ms, s, m, h and d, as in "250ms" or "30m"
-    "#);
+fn each_mistake_has_its_place_and_its_way_out() {
+    let explained = MISTAKES.map(|text| format!("{text}\n\n{}\n\n--\n\n", mistake(text)));
+    assert_snapshot!("each_mistake", explained.concat());
 }
 
 #[test]

@@ -71,67 +71,6 @@ fn a_backup_under_streams_is_the_same_conversation_elsewhere() {
     assert!(hits.stdout().contains("fix"), "the index is made again: {hits:?}");
 }
 
-#[test]
-fn what_is_no_backup_changes_nothing() {
-    let env = home([echo()]);
-    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
-    let daemon = env.daemon_pid();
-    let dir = env.work("backups");
-    let file = text(&dir.join("good"));
-    env.acpctl(&["backup", &file]).success();
-
-    let refused = |args: &[&str], words: &[&str]| {
-        let done = env.acpctl(args);
-        assert!(!done.code_is(0), "{done:?}");
-        done.explains(words);
-        assert_eq!(env.daemon_pid(), daemon, "{args:?} stops nothing");
-    };
-    let other = text(&dir.join("other"));
-    fs::write(&other, "my novel").unwrap();
-    refused(
-        &["restore", &other, "--yes"],
-        &["is no journal of acpd", "hint: `acpctl backup FILE`"],
-    );
-    refused(&["backup", &other], &["is no backup of acpd", "hint: give another name"]);
-    assert_eq!(fs::read_to_string(&other).unwrap(), "my novel");
-    let journal = text(&env.path("state").join("acpd.db"));
-    refused(&["backup", &journal], &["is the journal itself"]);
-    refused(&["restore", &file], &["needs confirmation", "--yes"]);
-    let pipe = text(&env.path("pipe"));
-    nix::unistd::mkfifo(&*pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    refused(&["restore", &pipe, "--yes"], &["no journal"]);
-
-    // `user_version` is at byte 60.
-    let mut newer = fs::read(&file).unwrap();
-    newer[60..64].copy_from_slice(&99_u32.to_be_bytes());
-    fs::write(&other, newer).unwrap();
-    refused(
-        &["restore", &other, "--yes"],
-        &["has schema 99", "hint: install the acpd that wrote it"],
-    );
-    let mut damaged = fs::read(&file).unwrap();
-    let half = damaged.len() / 2 / 4096 * 4096;
-    damaged[half..].fill(0x5a);
-    fs::write(&other, damaged).unwrap();
-    env.acpctl(&["restore", &other, "--yes"]).code(1);
-    assert!(log(&env, "fix").contains("#one"), "everything is as it was");
-
-    let config = env.path("config").join("config.toml");
-    let good = fs::read_to_string(&config).unwrap();
-    env.write_config("[daemno]\n");
-    let words = ["nothing was stopped", "unknown key `daemno`", "acpctl config edit"];
-    refused(&["restore", &file, "--yes"], &words);
-    fs::write(&config, good).unwrap();
-
-    let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#two [pause middle] done"]);
-    run.wait_stdout("paused at middle");
-    let cut = env.acpctl(&["restore", &file, "--yes"]).code(1);
-    cut.explains(&["would interrupt 1 turn", "acpctl wait"]);
-    env.release("middle");
-    run.finish().success();
-    assert_eq!(files(&env.path("state")).iter().filter(|name| name.contains("restore")).count(), 0);
-}
-
 /// A backup is needed most when the journal is lost, and the daemon with it; its shims are there.
 #[test]
 fn a_backup_is_restored_over_a_journal_with_which_acpd_does_not_start() {

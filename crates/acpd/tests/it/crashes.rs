@@ -46,9 +46,13 @@ fn a_crash_during_a_prompt_is_told_at_once_to_everyone_who_waits() {
     let waits = client.prompt(&other, "[pause other]");
     env.wait_point("other");
     let old = env.agent_pid("echo");
-    for crash in ["[crash]", "[crash-kill]", "[half]"] {
+    for crash in ["[crash]", "[crash-kill]", "[chunks 2] [half]"] {
+        let before = env.said(&session);
         let error = at_once(crash, || client.say(&session, crash)).unwrap_err();
         assert_eq!(reason(&error), "agent_exited", "{error}");
+        // Of half a line nothing is shown.
+        let lines = if crash.contains("half") { "line 1\nline 2\n" } else { "" };
+        assert_eq!(env.said(&session), before + lines, "{crash}");
         let went_on = client.say(&session, "and then?").unwrap();
         assert_eq!(went_on["stopReason"], "end_turn");
     }

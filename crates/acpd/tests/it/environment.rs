@@ -1,10 +1,11 @@
-//! The environment that agents inherit when no shell has started the daemon: that of the user's login shell.
+//! The environment that agents inherit: that of the user's login shell when no shell has started the daemon, and what a
+//! restart brings from a terminal.
 
 use std::fs;
 use std::path::Path;
 use std::process::Child;
 
-use acpd_test::harness::{Config, TestEnv, until};
+use acpd_test::harness::{Config, Running, TestEnv, until};
 use serde_json::Value;
 
 use crate::starting::skip;
@@ -141,4 +142,45 @@ fn a_daemon_from_a_terminal_or_told_not_to_asks_no_shell() {
     write(&env, ".bashrc", "export TOOL_KEY=terminal\n");
     env.acpctl(&["run", "say #one"]).success();
     assert_eq!((has(&env, "TOOL_KEY"), &shown(&env)["loginShell"]), (None, &Value::Null));
+}
+
+#[test]
+fn a_variable_that_only_the_terminal_has_is_told_and_a_restart_brings_it() {
+    let agent = echo().set("inherit_env", "[\"WORK_KEY\"]").flags("auth-token=WORK_KEY");
+    let env = home_with(&Config::new([agent]));
+    fs::create_dir_all(env.agent_state("echo")).unwrap();
+    fs::write(env.agent_state("echo").join("token"), "s3cret").unwrap();
+    env.acpctl(&["daemon", "start"]).success();
+    let here = |args: &[&str]| {
+        let mut command = env.acpctl_command(args);
+        command.env("WORK_KEY", "s3cret").env("OTHER_KEY", "0ther");
+        command
+    };
+    let failed = Running::start(here(&["run", "hello"])).finish().code(4);
+    let told = "does not have WORK_KEY in its environment: in this terminal, run `acpctl daemon \
+                restart && acpctl agent restart echo`";
+    failed.explains(&["acpd, up ", told]);
+    assert!(Running::start(here(&["ps"])).finish().success().stdout().contains(told));
+    let elsewhere = env.acpctl(&["agent", "show", "echo"]).success();
+    assert!(elsewhere.stdout().contains("in a terminal that has it"), "{elsewhere:?}");
+    // A script has the environment that it happens to have.
+    Running::start(here(&["daemon", "restart"])).finish().success();
+    Running::start(here(&["run", "hello"])).finish().code(4);
+    Running::on_terminal(here(&["daemon", "restart"])).finish().success();
+    assert_eq!(env.agent("echo")["lacks"], Value::Null);
+    env.acpctl(&["agent", "restart", "echo"]).success();
+    let said = env.acpctl(&["run", "[env WORK_KEY] [env OTHER_KEY]"]).success();
+    assert!(said.stdout().contains("s3cret") && !said.stdout().contains("0ther"), "{said:?}");
+    // The variable stays without a terminal that has it.
+    env.acpctl(&["daemon", "restart"]).success();
+    assert!(env.acpctl(&["run", "[env WORK_KEY]"]).success().stdout().contains("s3cret"));
+    let own = fs::read(format!("/proc/{}/environ", env.daemon_pid())).unwrap();
+    assert!(!String::from_utf8_lossy(&own).contains("0ther"), "only what is named is taken");
+    let log = fs::read_to_string(env.path("state").join("log/acpd.log")).unwrap();
+    assert!(!log.contains("s3cret"), "{log}");
+    for file in fs::read_dir(env.path("state")).unwrap().flatten() {
+        let bytes = fs::read(file.path()).unwrap_or_default();
+        let has = |secret: &[u8]| bytes.windows(secret.len()).any(|part| part == secret);
+        assert!(!has(b"0ther"), "{}", file.path().display());
+    }
 }

@@ -5,11 +5,8 @@
 #![cfg(target_os = "linux")]
 
 mod a_day;
-mod absence;
 mod backup;
 mod clients;
-mod completing;
-mod configuring;
 mod crashes;
 mod credentials;
 mod daemon;
@@ -26,24 +23,19 @@ mod environment;
 mod hooks;
 mod hostile;
 mod hostile_client;
-mod logging;
 mod login;
 mod mcp_host;
-mod metrics;
 mod others;
 mod permissions;
 mod recovering;
 mod reporting;
 mod retention;
 mod screens;
+mod scripts;
 mod service;
-mod services;
 mod sessions;
 mod starting;
-mod steering;
 mod stopping;
-mod streams;
-mod surprises;
 mod surviving;
 mod tcp;
 mod terminals;

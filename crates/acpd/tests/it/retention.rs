@@ -1,15 +1,10 @@
-//! Limits of how much is kept, and the room that is given back.
+//! Conversations that are not kept.
 
 use std::fs;
 
-use acpd_test::harness::{Agent, Config, TestEnv, kill9, until};
-use serde_json::Value;
+use acpd_test::harness::{Agent, TestEnv, kill9, until};
 
-use crate::{echo, home, home_with};
-
-fn limited(limits: &str) -> TestEnv {
-    home_with(&Config::new([echo()]).tables(&format!("[retention]\n{limits}")))
-}
+use crate::{echo, home};
 
 fn names(env: &TestEnv) -> Vec<String> {
     let list = env.json(&["session", "ls"]);
@@ -17,37 +12,6 @@ fn names(env: &TestEnv) -> Vec<String> {
     let mut names: Vec<String> = names.map(|name| name.as_str().unwrap().to_owned()).collect();
     names.sort();
     names
-}
-
-fn journal(env: &TestEnv) -> Value {
-    let metrics = env.connect().ok("_acpd/metrics", serde_json::json!({}));
-    metrics["journal"].clone()
-}
-
-#[test]
-fn what_is_over_a_limit_is_shown_and_deleted_and_comes_back() {
-    let env = limited("max_sessions = 1");
-    for name in ["one", "two", "three"] {
-        env.acpctl(&["run", "-s", name, "say #x"]).success();
-    }
-    let shown = env.acpctl(&["gc", "--dry-run"]).success();
-    assert!(shown.stderr().contains("2 sessions") && shown.stderr().contains("would be deleted"));
-    let rows: Vec<&str> = shown.stdout().lines().collect();
-    assert!(rows[1].starts_with("one ") && rows[1].contains("max_sessions"), "{shown:?}");
-    assert_eq!((rows.len(), names(&env).len()), (3, 3));
-    env.acpctl(&["gc"]).code(2).explains(&["needs confirmation", "--dry-run"]);
-    assert_eq!(names(&env).len(), 3);
-
-    env.acpctl(&["gc", "--yes"]).success().explains(&["deleted 2 sessions", "session undo"]);
-    assert_eq!(names(&env), ["three"]);
-    env.acpctl(&["gc", "--yes"]).success().explains(&["no session is over a limit"]);
-    env.acpctl(&["session", "undo", "one"]).success();
-    assert_eq!(names(&env), ["one", "three"]);
-    assert_eq!(journal(&env)["expired"], 2);
-    let gone = env.json(&["gc", "--yes", "--now"]);
-    assert_eq!((&gone["sessions"][0]["name"], &gone["left"]), (&"three".into(), &0.into()));
-    assert_eq!(gone.get("until"), None);
-    assert!(journal(&env)["removed"].as_u64().unwrap() > 0);
 }
 
 /// Names of the database's files that have these bytes: the journal, its log and the index.
