@@ -1,7 +1,7 @@
 //! `acpctl run` against a daemon that a thread of the test plays.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Command, Stdio};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::Command;
 
 use crate::support::{Client, Home, about, capable, run_against, session};
 use acpd_api::method;
@@ -76,32 +76,6 @@ fn without_a_terminal_a_permission_is_held_and_can_be_withdrawn() {
     err.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("withdrawn: no answer is needed"), "{rest}");
     assert_eq!(child.wait().unwrap().code(), Some(0));
-}
-
-#[test]
-fn files_images_and_stdin_become_blocks_of_the_prompt() {
-    let home = Home::new();
-    std::fs::write(home.work().join("notes.md"), "# notes").unwrap();
-    std::fs::write(home.work().join("dot.png"), b"\x89PNG").unwrap();
-    let daemon = home.daemon(|mut client| {
-        let prompt = client.begins();
-        client.result(&prompt, json!({"stopReason": "end_turn"}));
-        prompt
-    });
-    let mut child = home
-        .acpctl(["run", "--file", "notes.md", "--image", "dot.png", "review", "-"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(b"a diff\n").unwrap();
-    assert_eq!(home.wait(child).code, Some(0));
-    let prompt = daemon.join().unwrap();
-    let blocks = prompt["params"]["prompt"].as_array().unwrap().clone();
-    assert_eq!(blocks.len(), 3, "{blocks:?}");
-    assert_eq!(blocks[0]["text"], "review\n\na diff");
-    assert_eq!(blocks[1]["resource"]["text"], "# notes");
-    assert_eq!(blocks[1]["resource"]["mimeType"], "text/markdown");
-    assert_eq!(blocks[2]["mimeType"], "image/png");
 }
 
 #[test]

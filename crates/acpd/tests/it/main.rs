@@ -16,7 +16,6 @@ mod delegation;
 mod desktop;
 mod discovering;
 mod disk;
-mod doctor;
 mod door;
 mod editors;
 mod environment;

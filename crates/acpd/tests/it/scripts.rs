@@ -6,7 +6,8 @@ use crate::transcripts::{FILTERS, add, assert_transcript};
 use crate::{echo, home_with};
 
 /// What differs from run to run.
-const DIFFERENT: [(&str, &str); 6] = [
+const DIFFERENT: [(&str, &str); 7] = [
+    (r"user/\d+", "user/[id]"),
     (r#""(at|since|startedAt|created|updated|lastLine|seq|pid)": ?\d+"#, r#""$1": [number]"#),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "[date]"),
     (r"demo-[0-9a-f]{16,}", "[id]"),
@@ -16,7 +17,7 @@ const DIFFERENT: [(&str, &str); 6] = [
 ];
 
 /// Prompts, sessions and what is exported of them.
-const SESSIONS: [&str; 60] = [
+const SESSIONS: [&str; 63] = [
     "acpctl run -s fix '[think a secret] read [tool Edit the parser] it'",
     "acpctl run --json -s fix '[chunks 2] [tool Edit again] [cost 0.25] #two' 2>/dev/null",
     "acpctl run --json -s fix '[error -32603 no model]' 2>/dev/null",
@@ -33,6 +34,9 @@ const SESSIONS: [&str; 60] = [
     r"printf 'a\000b' | acpctl run",
     r"printf '%b\n' '-caf\351' '+caf\303\251' | acpctl run",
     r"printf 'first\n\n' >first.md; printf 'from stdin\n' | acpctl run --prompt-file first.md --prompt-file - now go",
+    r"printf '\211PNG' >dot.png; printf 'a diff\n' | acpctl run -s blocks --file first.md --image dot.png review - 2>/dev/null; acpctl session export blocks --format json | grep 'type.:.user'",
+    r"printf 'one\nhello' | acpctl chat --plain --new -a echo 2>/dev/null | grep -v waiting",
+    "printf '[error -32603 no model]' | acpctl chat --plain --new -a echo",
     "acpctl run -s set --model 'demo large' --mode code --set verbose=on go",
     "acpctl session log -n 1 --answer",
     "acpctl run -s none --mode nope go; acpctl run -s none --set x=y go; acpctl session show none",
@@ -172,14 +176,47 @@ const VERBS: [&str; 14] = [
     "acpctl daemon log-level debug; acpctl run -s two '[noise] hello' >/dev/null; grep -q 'something odd' $ACPD_STATE_DIR/log/acpd.log; acpctl daemon log-level --json",
     "acpctl daemon log-level error; acpctl daemon log-level warn,acpd=debug; sed -n 's/.*the log level/the log level/p' $ACPD_STATE_DIR/log/acpd.log",
     "acpctl daemon log-level debg; acpctl daemon log-level x,y=z; acpctl daemon restart 2>/dev/null; acpctl daemon log-level",
-    "acpctl run -s fix '#one [pause middle]' >out 2>err & until [ -e ../../points/middle.hit ]; do sleep 0.02; done; acpctl run --steer fix take '#two'; acpctl run -s fix --steer 'and #three'; touch ../../points/middle.go; wait; sort out err",
-    "acpctl session log fix | sort; acpctl session search take | head -n 1 | cut -d ' ' -f 1; acpctl run --steer fix late; acpctl session show fix | grep '^prompts'",
+    "acpctl run -s fix '#one [pause middle]' >out 2>err & until [ -e ../../points/middle.hit ]; do sleep 0.02; done; acpctl run --steer fix take '#two'; acpctl run -s fix --steer 'and #three'; touch ../../points/middle.go; wait; sort -u out err",
+    "acpctl session log fix | sort -u; acpctl session search take | head -n 1 | cut -d ' ' -f 1; acpctl run --steer fix late; acpctl session show fix | grep '^prompts'",
     "acpctl run -s asks --yes '[ask]'; acpctl run -d -s asks '[ask]' 2>/dev/null; until acpctl pending asks; do sleep 0.02; done >/dev/null 2>&1; acpctl run -d -s asks later 2>/dev/null",
     r"acpctl metrics | grep '^acpd_questions_open\|^acpd_turns_running\|^acpd_prompts_queued'; acpctl deny asks; acpctl wait asks",
     r"acpctl run -s asks '[crash]' 2>/dev/null; acpctl run -s asks more >/dev/null 2>&1; acpctl metrics | grep '^acpd_agent_up\|^acpd_agent_restarts\|^acpd_turns_ended.* [1-9]\|duration_seconds_count\|wait_seconds_count\|start_seconds_count'",
     r"printf '[retention]\nmax_sessions = 1\n' >>$ACPD_CONFIG_DIR/config.toml && acpctl daemon reload && acpctl gc --dry-run | cut -c 1-8",
     "acpctl gc; acpctl gc --yes; acpctl gc --yes; acpctl session undo fix; acpctl session ls | cut -c 1-8",
     "acpctl gc --yes --now --json | grep name; acpctl session ls | cut -c 1-8",
+];
+
+/// A service of the user, with a `systemctl` that notes what it is asked.
+const SERVICE: [&str; 11] = [
+    r#"printf '#!/bin/sh\necho "$*" >>%s/calls\n. %s/answer\n' $PWD $PWD >systemctl; printf '#!/bin/sh\necho "journal $*"\n' >journalctl; chmod +x systemctl journalctl; echo "echo 'Failed to connect to bus: No medium found' >&2; exit 1" >answer; echo "PATH=$PWD:\$PATH; unset ACPD_STATE_DIR ACPD_CONFIG_DIR" >as"#,
+    ". ./as; acpctl service install; acpctl service status 2>&1 | grep -v linger; acpctl service logs -f; ls $HOME",
+    r#"echo exit 0 >answer; printf '#!/bin/sh\nprintf "error: no room\\n\\nhint: make some\\n" >&2; exit 1\n' >acpd; chmod +x acpd; . ./as; ACPD_EXE=$PWD/acpd acpctl service install; ls $HOME"#,
+    r#". ./as; rm calls acpd; echo "case \$2 in show) printf 'Id=acpd.service\nUnitFileState=enabled\nMainPID=0\n\nId=acpd.socket\nActiveState=active\n';; esac" >answer; acpctl service install 2>&1 | grep -v linger; tail -n 4 calls; ls $HOME/.config/systemd/user"#,
+    ". ./as; acpctl service install 2>&1 | grep -v linger; tail -n 1 calls | cut -c 1-11; acpctl service status --json | grep -v linger",
+    ". ./as; echo '[Service]' >$HOME/.config/systemd/user/acpd.service; acpctl service install 2>&1 | grep -v linger; acpctl service status | grep -v linger",
+    ". ./as; acpctl service uninstall; tail -n 3 calls; ls $HOME/.config",
+    r#"mkdir -p $ACPD_STATE_DIR/log; echo 'the file' >$ACPD_STATE_DIR/log/acpd.log; . ./as; export ACPD_STATE_DIR=$HOME/../state; acpctl daemon logs -n 7; echo "printf 'MainPID=812\nId=acpd.service\nActiveState=active\nUnitFileState=enabled\n'" >answer; mkdir -p $HOME/.config/systemd/user; touch $HOME/.config/systemd/user/acpd.service; acpctl daemon logs -n 7"#,
+    ". ./as; state=$HOME/.local/state/acpd; mkdir -p $state/log $state/web $HOME/.config/acpd $HOME/.config/systemd/user/acpd.service.d; for file in acpd.db acpd-before-restore-1.db log/acpd.log web/tokens; do printf x >$state/$file; done; touch $HOME/.config/acpd/config.toml $HOME/.config/systemd/user/acpd.service.d/override.conf; echo 'source <(acpctl completions bash)' >$HOME/.bashrc",
+    ". ./as; acpctl service uninstall --purge; acpctl service uninstall --purge --dry-run | grep -v '/run '",
+    ". ./as; acpctl service uninstall --purge --yes --no-spawn 2>&1 | grep -v '/run '; find $HOME -type f; ls -d $ACPD_RUNTIME_DIR 2>/dev/null; mkdir -m 700 $ACPD_RUNTIME_DIR",
+];
+
+/// Problems, and what mends them.
+const DOCTOR: [&str; 7] = [
+    "acpctl doctor | cut -c 1-22; ls $ACPD_RUNTIME_DIR",
+    "SSH_AUTH_SOCK=$PWD/agent.1 acpctl daemon start 2>/dev/null; acpctl run hello >/dev/null 2>&1; acpctl doctor | grep SSH_AUTH_SOCK; acpctl doctor | cut -c 1-22",
+    "for name in 1.db 2.db 2.db-wal; do head -c 4096 /dev/zero >$ACPD_STATE_DIR/acpd-before-restore-$name; done; acpctl doctor | grep -A 1 aside",
+    r#"sh -c "$(acpctl doctor | sed -n 's/.*: \(rm .*\)/\1/p')"; ls $ACPD_STATE_DIR | grep restore; acpctl doctor | grep -c aside"#,
+    r#"printf '[agents.gone]\ncommand = ["no-such-program"]\n[agents.noexec]\ncommand = ["/etc/passwd"]\n' >>$ACPD_CONFIG_DIR/config.toml; acpctl doctor | grep -A 1 'warning.*conf'"#,
+    "acpctl doctor --fix >/dev/null; acpctl doctor | grep -A 1 'problem.*agents'",
+    r"printf '#!/bin/sh\n' >no-such-program; chmod +x no-such-program; PATH=$PWD:$PATH acpctl doctor | grep -o 'this terminal finds.*'",
+];
+
+/// The agent of commands that name none, where the configuration names none.
+const UNCONFIGURED: [&str; 3] = [
+    r#"rm $ACPD_CONFIG_DIR/config.toml; mkdir installed; echo "PATH=$PWD/installed:\$PATH" >as; printf '#!/bin/sh\nexec "%s" scripted-agent\n' "$ACPD_EXE" >agent; chmod +x agent; . ./as; acpctl run 'say #one'"#,
+    ". ./as; acpctl daemon status | grep '^default'; cp agent installed/copilot; cp agent installed/goose; acpctl run 'say #two'; acpctl daemon status | grep '^default'",
+    ". ./as; cp agent installed/claude-agent-acp; acpctl run 'say #three'; acpctl session ls | tr -s ' ' | cut -d ' ' -f 2 | sort; acpctl config show default_agent",
 ];
 
 /// Logins by a call and by a command.
@@ -197,13 +234,17 @@ const LOGINS: [&str; 7] = [
 fn play(name: &str, config: &Config, lines: &[&str]) {
     let env = home_with(config);
     let acpctl = env.program("acpctl");
-    let path = format!("{}:/usr/bin:/bin", acpctl.parent().expect("a folder").display());
+    let programs = acpctl.parent().expect("a folder").display().to_string();
     let mut transcript = String::new();
     for line in lines {
         let mut command = env.command("sh");
-        command.args(["-c", line]).env("PATH", &path).env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command
+            .args(["-c", line])
+            .env("PATH", format!("{programs}:/usr/bin:/bin"))
+            .env("GIT_CONFIG_GLOBAL", "/dev/null");
         add(&mut transcript, line, &Running::start(command).finish());
     }
+    let transcript = transcript.replace(&programs, "[programs]");
     assert_transcript(name, &[&FILTERS[..], &DIFFERENT].concat(), &transcript);
 }
 
@@ -239,6 +280,21 @@ fn backups_are_refused_as_they_were() {
 #[test]
 fn verbs_of_the_daemon_are_as_they_were() {
     play("verbs", &two_agents(), &VERBS);
+}
+
+#[test]
+fn a_service_is_installed_as_it_was() {
+    play("service", &two_agents(), &SERVICE);
+}
+
+#[test]
+fn doctors_find_what_they_found() {
+    play("doctor", &two_agents(), &DOCTOR);
+}
+
+#[test]
+fn default_agents_are_as_they_were() {
+    play("unconfigured", &two_agents(), &UNCONFIGURED);
 }
 
 #[test]
