@@ -122,6 +122,11 @@ impl Client {
         self.call("_acpd/sync", json!({})).expect_err("there is no such method");
     }
 
+    /// Ends what the peer reads; what it says still comes.
+    pub fn close(&mut self) {
+        self.out = Box::new(std::io::sink());
+    }
+
     pub fn wait_closed(&mut self) {
         while let Some(line) = self.read_line("the end of the connection") {
             self.keep(&line);

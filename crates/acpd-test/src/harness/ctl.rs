@@ -94,7 +94,7 @@ impl Running {
     }
 
     /// Starts a command that speaks the protocol on stdin and stdout, and returns the other end.
-    pub(super) fn start_editor(mut command: Command) -> (Running, Client) {
+    pub fn start_editor(mut command: Command) -> (Running, Client) {
         let mut child = command.spawn().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
         let stdin = child.stdin.take().expect("stdin is a pipe");
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe"));

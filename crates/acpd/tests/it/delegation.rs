@@ -20,7 +20,8 @@ fn a_new_name_begins_a_session_and_a_known_one_continues_it() {
     assert!(first["files"][0].as_str().unwrap().ends_with("demo.txt"), "{first}");
     assert_eq!(first["plan"][2], json!({"step": "Run the tests", "status": "completed"}));
     assert_eq!(first["usage"]["cost"]["amount"], 0.25, "{first}");
-    assert!(host.told.iter().any(|told| told.contains("edited demo.txt")), "{:?}", host.told);
+    let told = host.told();
+    assert!(told.iter().any(|told| told.contains("edited demo.txt")), "{told:?}");
 
     // The session continues after a restart of everything.
     drop(host);
@@ -36,8 +37,8 @@ fn a_new_name_begins_a_session_and_a_known_one_continues_it() {
     assert_eq!(old["answer"], first["answer"], "a ticket names its turn for good");
     let last = host.call("result", json!({"ticket": "fix"}));
     assert_eq!(last["answer"], second["answer"]);
-    let id = host.request("resources/read", &json!({"uri": first["ticket"]}));
-    let text = host.answer(id)["result"]["contents"][0]["text"].as_str().unwrap().to_owned();
+    let read = host.client().ok("resources/read", json!({"uri": first["ticket"]}));
+    let text = read["contents"][0]["text"].as_str().unwrap();
     assert!(text.contains("## Prompt") && text.contains("edited demo.txt"), "{text}");
     let agents = host.call("list_agents", json!({}));
     assert!(agents["agents"].to_string().contains("\"echo\""), "{agents}");
@@ -73,8 +74,7 @@ fn who_does_not_wait_gets_a_ticket_and_can_steer_wait_and_cancel() {
     // A call that the host cancels ends its turn.
     let id = host.begin("prompt", json!({"session_name": "fix", "prompt": "#go [hang-cancel]"}));
     until("the turn to run", || (env.session("fix")["prompts"] == 3).then_some(()));
-    host.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
-        "params": {"requestId": id, "reason": "enough"}}));
+    host.cancel(id);
     until("the turn to end", || {
         (env.session("fix")["turn"]["last"] == "cancelled"
             && env.session("fix")["turn"]["state"] == "idle")

@@ -1,26 +1,15 @@
 //! A host of `acpctl mcp`: an MCP client that has started the server.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
-use acpd_test::harness::TestEnv;
+use acpd_test::harness::{Client, Running, TestEnv};
 use serde_json::{Value, json};
 
-/// Only a failing test waits that long.
-const DEADLINE: Duration = Duration::from_mins(1);
-
-/// An MCP client that has started the server: a host.
+/// An MCP client that has started the server: a host. Dropping it closes the server's input.
 pub(crate) struct Host {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<Value>,
-    last_id: u64,
-    /// Notifications of progress that came so far: their messages.
-    pub(crate) told: Vec<String>,
+    server: Option<(Running, Client)>,
 }
 
 impl Host {
@@ -31,112 +20,87 @@ impl Host {
     }
 
     pub(crate) fn run(mut command: Command) -> Host {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut child = command.spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = mpsc::channel();
-        thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                let line = serde_json::from_str(&line).expect("stdout is the protocol's");
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        let stdin = child.stdin.take();
-        let mut host = Host { child, stdin, lines, last_id: 0, told: Vec::new() };
+        command.stdin(Stdio::piped());
+        let mut host = Host { server: Some(Running::start_editor(command)) };
         let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {},
             "clientInfo": {"name": "host", "version": "1"}});
-        let hello = host.request("initialize", &hello);
-        let answer = host.answer(hello);
-        assert_eq!(answer["result"]["serverInfo"]["name"], "acpd", "{answer}");
-        host.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        let hello = host.client().ok("initialize", hello);
+        assert_eq!(hello["serverInfo"]["name"], "acpd", "{hello}");
+        host.client().notify("notifications/initialized", json!({}));
         host
     }
 
-    pub(crate) fn say(&mut self, line: &Value) {
-        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
+    pub(crate) fn client(&mut self) -> &mut Client {
+        &mut self.server.as_mut().expect("it is there until it is dropped").1
     }
 
-    pub(crate) fn request(&mut self, method: &str, params: &Value) -> u64 {
-        self.last_id += 1;
-        let id = self.last_id;
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
-        id
+    /// Messages of progress that came so far.
+    pub(crate) fn told(&mut self) -> Vec<String> {
+        let lines = self.client().seen().iter();
+        let told = lines.filter(|line| line["method"] == "notifications/progress");
+        told.map(|line| line["params"]["message"].as_str().unwrap().to_owned()).collect()
     }
 
     /// Begins a call of a tool, with the wish to hear of its progress.
     pub(crate) fn begin(&mut self, tool: &str, arguments: Value) -> u64 {
-        let token = self.last_id + 1;
-        let params =
-            json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": token}});
-        self.request("tools/call", &params)
+        let client = self.client();
+        let meta = json!({"progressToken": client.seen().len()});
+        client.request("tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta}))
     }
 
-    fn hear(&mut self) -> Value {
-        let line = self.lines.recv_timeout(DEADLINE).expect("the server says something");
-        if line["method"] == "notifications/progress" {
-            self.told.push(line["params"]["message"].as_str().unwrap().to_owned());
-        }
-        line
+    /// Cancels a call.
+    pub(crate) fn cancel(&mut self, call: u64) {
+        let params = json!({"requestId": call, "reason": "enough"});
+        self.client().notify("notifications/cancelled", params);
     }
 
-    pub(crate) fn answer(&mut self, id: u64) -> Value {
-        loop {
-            let line = self.hear();
-            if line["id"] == id {
-                return line;
-            }
-        }
+    /// The text of a call, which must have failed or not.
+    fn text_of(&mut self, call: u64, is_error: bool) -> (String, Value) {
+        let result = self.client().answer(call).expect("a result");
+        assert_eq!(result["isError"], is_error, "{result}");
+        let text = result["content"][0]["text"].as_str().unwrap().to_owned();
+        (text, result["structuredContent"].clone())
     }
 
     /// Returns a tool's result as text.
     pub(crate) fn text(&mut self, tool: &str, arguments: Value) -> String {
-        let id = self.begin(tool, arguments);
-        let answer = self.answer(id);
-        assert_eq!(answer["result"]["isError"], false, "{answer}");
-        answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
-    }
-
-    /// The names of its tools.
-    pub(crate) fn tools(&mut self) -> Vec<String> {
-        let id = self.request("tools/list", &json!({}));
-        let tools = self.answer(id);
-        let tools = tools["result"]["tools"].as_array().unwrap().iter();
-        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
-    }
-
-    /// Returns a tool's result as JSON.
-    pub(crate) fn result(&mut self, id: u64) -> Value {
-        let answer = self.answer(id);
-        assert_eq!(answer.get("error"), None, "{answer}");
-        let result = &answer["result"];
-        let value = result["structuredContent"].clone();
-        assert!(value.is_object(), "{answer}");
-        let text = result["content"][0]["text"].as_str().unwrap();
-        assert_eq!(serde_json::from_str::<Value>(text).unwrap(), value, "both say the same");
-        value
-    }
-
-    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        let id = self.begin(tool, arguments);
-        self.result(id)
+        let call = self.begin(tool, arguments);
+        self.text_of(call, false).0
     }
 
     /// The text of a tool that failed.
     pub(crate) fn refused(&mut self, tool: &str, arguments: Value) -> String {
-        let id = self.begin(tool, arguments);
-        let answer = self.answer(id);
-        assert_eq!(answer["result"]["isError"], true, "{answer}");
-        answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+        let call = self.begin(tool, arguments);
+        self.text_of(call, true).0
+    }
+
+    /// The names of its tools.
+    pub(crate) fn tools(&mut self) -> Vec<String> {
+        let tools = self.client().ok("tools/list", json!({}));
+        let tools = tools["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Returns a tool's result as JSON.
+    pub(crate) fn result(&mut self, call: u64) -> Value {
+        let (text, value) = self.text_of(call, false);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value, "both say the same");
+        value
+    }
+
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let call = self.begin(tool, arguments);
+        self.result(call)
     }
 }
 
 impl Drop for Host {
     fn drop(&mut self) {
-        drop(self.stdin.take());
-        let status = self.child.wait().unwrap();
-        assert!(thread::panicking() || status.success(), "{status}");
+        let Some((server, mut client)) = self.server.take() else { return };
+        client.close();
+        if !thread::panicking() {
+            server.finish().success();
+        }
     }
 }
 
