@@ -3,7 +3,7 @@
 use acpd_test::harness::{Agent, Config, Running, until};
 use serde_json::{Value, json};
 
-use crate::{echo, home, home_with};
+use crate::{home, home_with};
 
 /// A shell that asks one question in each turn, and says what was answered.
 const ASKS: &str = r#"
@@ -36,26 +36,6 @@ const PERMISSION: &str = r#""method":"session/request_permission","params":{"ses
 fn asks(question: &str) -> Agent {
     let question = question.replace('\n', "");
     Agent::new("asks").command(&["sh", "-c", &ASKS.replace("QUESTION", &question)])
-}
-
-#[test]
-fn a_question_is_answered_from_another_terminal_and_the_turn_goes_on() {
-    let env = home([echo()]);
-    let run = env.spawn_acpctl(&["run", "-s", "fix", "[ask] say #one"]);
-    let open = env.wait_questions();
-    assert_eq!(
-        (&open[0]["name"], &open[0]["question"]["title"]),
-        (&json!("fix"), &json!("Write demo.txt"))
-    );
-    let listed = env.acpctl(&["pending"]).success();
-    assert!(listed.stdout().contains("Write demo.txt"), "{listed:?}");
-    let allowed = env.acpctl(&["allow", open[0]["id"].as_str().unwrap()]).success();
-    assert_eq!(allowed.stderr(), "allowed: Write demo.txt (echo, fix)\n");
-    let run = run.finish().success().explains(&["answered elsewhere, by acpctl: "]);
-    assert!(run.stdout().contains("permission: yes"), "{run:?}");
-    assert!(!run.stderr().contains("allowed once by"), "it is told once: {run:?}");
-    env.acpctl(&["pending"]).success().explains(&["there are no open questions"]);
-    env.acpctl(&["allow"]).code(3);
 }
 
 #[test]

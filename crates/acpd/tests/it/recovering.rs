@@ -1,16 +1,8 @@
 //! Agents that die or forget, and conversations that continue all the same.
 
-use std::fs;
-
-use acpd_test::harness::{kill9, reason};
-use serde_json::Value;
+use acpd_test::harness::kill9;
 
 use crate::{echo, home};
-
-fn blocks(prompt: &Value) -> Vec<&str> {
-    let blocks = prompt["params"]["prompt"].as_array().into_iter().flatten();
-    blocks.filter_map(|block| block["text"].as_str()).collect()
-}
 
 #[test]
 fn a_killed_agent_costs_half_an_answer_and_nothing_else() {
@@ -35,70 +27,6 @@ fn a_killed_agent_costs_half_an_answer_and_nothing_else() {
     assert_eq!(env.session("fix")["restore"], "resumed");
     assert_eq!(env.received("echo", "session/new").len(), 1);
     assert_eq!(env.received("echo", "session/prompt").len(), 3, "no prompt is sent twice");
-}
-
-// peers 7
-#[test]
-fn a_forgotten_conversation_goes_on_with_a_summary_and_nobody_is_left_in_the_dark() {
-    let env = home([echo().flags("forget")]);
-    let mut plain = env.client_with(serde_json::json!({"agent": "echo"}));
-    let session = plain.new_session(&env.work("main"), Some("fix"));
-    plain.say(&session, "say #one").unwrap();
-    env.kill_agent("echo");
-    let run = env.acpctl(&["run", "-s", "fix", "say #two"]).code(7);
-    let run = run.explains(&["could not be restored", "continues with a summary"]);
-    assert!(run.stdout().contains("tags=one,one,two"), "the summary reached it: {run:?}");
-    let prompts = env.received("echo", "session/prompt");
-    let said = blocks(prompts.last().unwrap());
-    assert!(said[0].contains("My last request was:\nsay #one"), "{said:?}");
-    assert!(said[0].contains("You said: say #one"), "{said:?}");
-    assert_eq!(said[1..], ["say #two"]);
-    // An editor that is shown no notices is told in the conversation.
-    plain.sync();
-    assert!(plain.said(&session).contains("[acpd] The previous session could not be restored"));
-    assert_eq!(env.session("fix")["restore"], "reseeded");
-    assert_eq!(env.session("fix")["sessionId"], session.as_str(), "its id stays");
-    let log = env.acpctl(&["session", "log", "fix"]).success();
-    assert!(log.stdout().contains("could not be restored: the agent"), "{log:?}");
-    // From here on it is a conversation like any other.
-    let run = env.acpctl(&["run", "-s", "fix", "say #three"]).success();
-    assert!(run.stdout().contains("three"), "{run:?}");
-    let prompts = env.received("echo", "session/prompt");
-    assert_eq!(blocks(prompts.last().unwrap()), ["say #three"]);
-}
-
-// peers 11
-#[test]
-fn a_session_whose_directory_is_gone_waits_and_goes_on_where_it_was_moved() {
-    let env = home([echo()]);
-    let mut client = env.client("echo");
-    let old = env.work("old");
-    let session = client.new_session(&old, Some("fix"));
-    client.say(&session, "say #one").unwrap();
-    let other = client.new_session(&env.work("main"), Some("docs"));
-    client.say(&other, "say #one").unwrap();
-    let new = env.path("work").join("new");
-    fs::rename(&old, &new).unwrap();
-    env.kill_agent("echo");
-    let error = client.say(&session, "say #two").unwrap_err();
-    assert_eq!(reason(&error), "cwd_missing", "{error}");
-    assert_eq!(env.session("fix")["state"], "blocked");
-    env.acpctl(&["run", "-s", &session, "say #two"])
-        .code(3)
-        .explains(&["does not exist", "acpctl session move fix --cwd DIR"]);
-    client.say(&other, "say #two").expect("others are not affected");
-    // The directory is back: nothing has to be done.
-    fs::rename(&new, &old).unwrap();
-    client.say(&session, "say #two").unwrap();
-    // The directory moves for good.
-    fs::rename(&old, &new).unwrap();
-    env.acpctl(&["session", "move", &session, "--cwd", new.to_str().unwrap()])
-        .success()
-        .explains(&["fix now works in", "work/new"]);
-    client.say(&session, "say #three").unwrap();
-    assert!(client.said(&session).contains("tags=one,two,three"), "{}", client.said(&session));
-    let load = env.received("echo", "session/resume");
-    assert_eq!(load.last().unwrap()["params"]["cwd"], new.to_str().unwrap());
 }
 
 // peers 9
@@ -131,30 +59,6 @@ fn a_long_and_late_replay_is_shown_and_journalled_not_once() {
     let told = client.seen().iter().filter(|line| line["method"] == "_acpd/restored");
     assert_eq!(told.count(), 1);
     assert_eq!(env.session("fix")["restore"], "loaded");
-}
-
-#[test]
-fn a_load_that_fails_for_ever_is_given_up_by_a_person_and_goes_on_with_a_summary() {
-    let env = home([echo().flags("no-resume no-list load-error=-32603")]);
-    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
-    env.kill_agent("echo");
-    let way_out = ["could not be restored", "load fails on demand", "acpctl session reseed fix"];
-    env.acpctl(&["run", "-s", "fix", "say #two"]).code(1).explains(&way_out);
-    let shown = env.acpctl(&["session", "show", "fix"]).success();
-    assert!(shown.stdout().contains("acpctl session reseed fix"), "{shown:?}");
-    let ps = env.acpctl(&["ps"]).success();
-    assert!(ps.stdout().contains("acpctl session reseed fix"), "{ps:?}");
-    env.acpctl(&["session", "reseed", "fix"])
-        .success()
-        .explains(&["the next prompt of fix continues", "in a new session"]);
-    // Told once, by the next run.
-    let run = env.acpctl(&["run", "-s", "fix", "say #three"]).code(7);
-    let run = run.explains(&["a person gave it up", "continues with a summary"]);
-    assert!(run.stdout().contains("tags=one,one,three"), "the summary reached it: {run:?}");
-    env.acpctl(&["run", "-s", "fix", "say #four"]).success();
-    let log = env.acpctl(&["session", "log", "fix"]).success();
-    assert!(log.stdout().contains("the previous session is given up"), "{log:?}");
-    assert_eq!(env.session("fix")["restore"], "reseeded");
 }
 
 #[test]

@@ -17,7 +17,10 @@ const DIFFERENT: [(&str, &str); 7] = [
 ];
 
 /// Prompts, sessions and what is exported of them.
-const SESSIONS: [&str; 63] = [
+const SESSIONS: [&str; 68] = [
+    "acpctl run -s old 'say #one' >/dev/null 2>&1; acpctl session rename old better; acpctl run -s better 'say #two' 2>/dev/null; acpctl session show old",
+    "acpctl session close better; acpctl session show better | grep '^state'; acpctl run -s better 'say #three' 2>/dev/null",
+    "acpctl session rm --yes --now better; acpctl session log better; acpctl run -s better 'say #four'; grep -c session/close ../../agents/echo.record; grep -c session/delete ../../agents/echo.record",
     "acpctl run -s fix '[think a secret] read [tool Edit the parser] it'",
     "acpctl run --json -s fix '[chunks 2] [tool Edit again] [cost 0.25] #two' 2>/dev/null",
     "acpctl run --json -s fix '[error -32603 no model]' 2>/dev/null",
@@ -66,11 +69,13 @@ const SESSIONS: [&str; 63] = [
     "acpctl run -r gone more",
     "acpctl wait gone",
     "acpctl session handoff gone --to other 'go on'",
+    "mkdir ../new && acpctl session move gone --cwd ../new; acpctl run -r gone '#more'",
     "acpctl run -d -s asks '[ask]'; until acpctl pending asks; do sleep 0.02; done 2>/dev/null",
     "acpctl session log asks",
     "acpctl pending as",
     "acpctl allow as",
     "acpctl allow asks; acpctl wait asks; acpctl session log asks | tail -n 2",
+    "acpctl run -s asked '[ask]' >out 2>&1 & until acpctl pending asked; do sleep 0.02; done >/dev/null 2>&1; acpctl allow asked; wait; cat out; acpctl pending; acpctl allow",
     "acpctl run -d -s busy '[hang-cancel]'; acpctl session rm --yes busy",
     "acpctl wait busy --timeout 100ms",
     "acpctl session rm --yes --force busy",
@@ -219,6 +224,25 @@ const UNCONFIGURED: [&str; 3] = [
     ". ./as; cp agent installed/claude-agent-acp; acpctl run 'say #three'; acpctl session ls | tr -s ' ' | cut -d ' ' -f 2 | sort; acpctl config show default_agent",
 ];
 
+/// Conversations that the agents have lost: `echo` forgets them, `broken` cannot load them.
+const LOSSES: [&str; 6] = [
+    "acpctl run -s fix 'say #one'; acpctl agent restart echo 2>/dev/null; acpctl run -s fix 'say #two'",
+    "acpctl session show fix | grep '^restore'; acpctl session log fix | grep 'could not'; acpctl run -s fix 'say #three'",
+    "acpctl run -a broken -s bad 'say #one' 2>/dev/null; acpctl agent restart broken 2>/dev/null; acpctl run -s bad -a broken 'say #two'",
+    "acpctl session show bad | grep -o 'acpctl session reseed bad'; acpctl ps | grep -o 'acpctl session reseed bad'",
+    "acpctl session reseed bad; acpctl run -s bad -a broken 'say #three'; acpctl run -s bad -a broken 'say #four' 2>/dev/null",
+    "acpctl session log bad; acpctl session show bad | grep '^restore'",
+];
+
+/// Packages are installed after a yes, from the repository that acpd knows.
+const DOWNLOADS: [&str; 5] = [
+    r#"for name in npx npm; do printf '#!/bin/sh\n[ "$1" = view ] && { cat %s/address; exit; }\necho "$0 $*" >>%s/calls\n' $PWD $PWD >$name; chmod +x $name; done; echo "PATH=$PWD:\$PATH" >as; echo git+https://github.com/agentclientprotocol/claude-agent-acp.git >address"#,
+    ". ./as; acpctl run -a claude hello; acpctl agent install claude; cat calls",
+    ". ./as; echo git+https://github.com/eve/claude-agent-acp.git >address; acpctl agent install claude --yes; : >address; acpctl agent install claude --yes; cat calls",
+    ". ./as; rm address; acpctl agent install claude --yes; cat calls",
+    r". ./as; echo git+https://github.com/agentclientprotocol/claude-agent-acp.git >address; acpctl agent install claude --yes; sed 's/.*\///' calls",
+];
+
 /// Logins by a call and by a command.
 const LOGINS: [&str; 7] = [
     "acpctl run 'say #one'",
@@ -295,6 +319,17 @@ fn doctors_find_what_they_found() {
 #[test]
 fn default_agents_are_as_they_were() {
     play("unconfigured", &two_agents(), &UNCONFIGURED);
+}
+
+#[test]
+fn lost_conversations_go_on_with_a_summary() {
+    let broken = Agent::new("broken").flags("no-resume no-list load-error=-32603");
+    play("losses", &Config::new([echo().flags("forget"), broken]), &LOSSES);
+}
+
+#[test]
+fn package_of_another_repository_is_not_installed() {
+    play("downloads", &two_agents(), &DOWNLOADS);
 }
 
 #[test]

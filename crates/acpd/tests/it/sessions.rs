@@ -5,40 +5,10 @@ use serde_json::{Value, json};
 
 use crate::{echo, home};
 
-fn names(env: &TestEnv) -> Vec<Value> {
-    let status = env.status();
-    let sessions = status["sessions"].as_array().expect("sessions");
-    sessions.iter().map(|session| session["name"].clone()).collect()
-}
-
 /// The processes of agents.
 fn agents(env: &TestEnv) -> Vec<u32> {
     let tree = env.tree().into_iter();
     tree.filter(|p| p.command.contains("scripted-agent")).map(|process| process.pid).collect()
-}
-
-#[test]
-fn sessions_are_renamed_closed_and_deleted() {
-    let env = home([echo()]);
-    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
-    env.acpctl(&["session", "rename", "fix", "better"]).success();
-    let two = env.acpctl(&["run", "-s", "better", "say #two"]).success();
-    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
-    env.acpctl(&["session", "show", "fix"]).code(3).explains(&["fix"]);
-
-    env.acpctl(&["session", "close", "better"]).success();
-    assert_eq!(env.session("better")["state"], "closed");
-    let three = env.acpctl(&["run", "-s", "better", "say #three"]).success();
-    assert!(three.stdout().contains("tags=one,two,three"), "{three:?}");
-    // The answer does not wait for the agent, but the prompt came after it.
-    assert_eq!(env.received("echo", "session/close").len(), 1);
-
-    env.acpctl(&["session", "rm", "--yes", "--now", "better"]).success();
-    assert_eq!(names(&env).len(), 0);
-    env.acpctl(&["session", "log", "better"]).code(3);
-    let new = env.acpctl(&["run", "-s", "better", "say #four"]).success();
-    assert!(new.stdout().contains("history=0 tags=four"), "a new one: {new:?}");
-    assert_eq!(env.received("echo", "session/delete").len(), 1);
 }
 
 #[test]

@@ -73,35 +73,3 @@ fn a_catalogue_agent_is_downloaded_after_a_yes_alone() {
     assert_eq!(called("npm").unwrap(), format!("install -g {package}\n"));
     assert_eq!(called("npx"), None);
 }
-
-#[test]
-fn package_of_another_repository_is_not_installed() {
-    let env = home([echo()]);
-    let (log, address) = (env.path("npm.log"), env.path("address"));
-    let script = format!(
-        "[ \"$1\" = view ] && {{ cat '{}'; exit; }}\necho \"$@\" >>'{}'",
-        address.display(),
-        log.display()
-    );
-    env.install("npm", &script);
-    let install = || env.acpctl(&["agent", "install", "claude", "--yes"]);
-    let known = "git+https://github.com/agentclientprotocol/claude-agent-acp.git\n";
-    for (named, told) in [
-        (
-            "git+https://github.com/eve/claude-agent-acp.git\n",
-            "git+https://github.com/eve/claude-agent-acp.git",
-        ),
-        ("", "the registry names no repository"),
-    ] {
-        fs::write(&address, named).unwrap();
-        install().code(5).explains(&[told, "nothing was installed", "npm install -g"]);
-        assert!(!log.exists());
-    }
-    fs::remove_file(&address).unwrap();
-    install().code(1).explains(&["the registry does not say who publishes"]);
-    assert!(!log.exists());
-    fs::write(&address, known).unwrap();
-    install().success();
-    let ran = fs::read_to_string(&log).unwrap();
-    assert_eq!(ran, "install -g @agentclientprotocol/claude-agent-acp\n");
-}
