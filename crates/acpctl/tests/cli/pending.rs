@@ -133,20 +133,6 @@ fn of_several_that_mean_always_one_is_named_and_without_a_terminal_the_commands_
     assert_eq!(served.join().unwrap(), json!({"id": "1-7", "answer": answer}));
 }
 
-#[test]
-fn on_a_terminal_it_is_asked_which_of_several_is_meant() {
-    let home = Home::new();
-    let served = daemon(&home, vec![several()]);
-    let (mut person, child) = Person::start(&home, "dumb", &["allow", "--always"]);
-    person.sees("run `make` (demo, hands)\r\n  1  allow always: \"Always proceed\"\r\n  2  allow always: \"Unless risky\"\r\n> ");
-    person.types("3\n");
-    person.sees("type a number from 1 to 2");
-    person.types("2\n");
-    assert_eq!(home.wait(child).code, Some(0));
-    let answer = json!({"kind": "allow", "always": true, "option": "risk based"});
-    assert_eq!(served.join().unwrap(), json!({"id": "1-7", "answer": answer}));
-}
-
 /// A question of session `fix` about a command of several lines, whose call changed `changed` times.
 fn script(changed: u32) -> Value {
     let mut asked = push();
@@ -157,22 +143,10 @@ fn script(changed: u32) -> Value {
 }
 
 #[test]
-fn m7_a_question_is_listed_and_allowed_with_all_that_is_in_it() {
+fn h2_on_a_terminal_a_session_is_allowed_by_its_name_after_a_look() {
     let whole = "$ Push\n  │ set -e\n  │ git push\n";
     let done = told(vec![script(0), form()], &["pending", "1-4"]);
     assert_eq!((done.out, done.code), (format!("1-4 (demo, fix)\n{whole}"), Some(0)));
-
-    let listed = told(vec![script(0)], &["pending", "--json"]);
-    let listed: Value = serde_json::from_str(&listed.out).unwrap();
-    let shown = &listed["interactions"][0]["question"]["shown"];
-    assert_eq!(shown["commands"], json!(["set -e\ngit push"]));
-
-    let (done, _) = answered(vec![script(0)], &["allow", "1-4"]);
-    assert_eq!(done.err, format!("allowed: run `git push` (demo, fix)\n{whole}"));
-}
-
-#[test]
-fn h2_on_a_terminal_a_session_is_allowed_by_its_name_after_a_look() {
     let home = Home::new();
     let served = daemon(&home, vec![script(0)]);
     let (mut person, child) = Person::start(&home, "dumb", &["allow", "fix"]);
@@ -198,13 +172,83 @@ fn h2_on_a_terminal_a_session_is_allowed_by_its_name_after_a_look() {
     served.join().unwrap();
 }
 
+/// A question, a command about it, what is typed on a terminal when something is shown, and the answer.
+type Case<'a> = (Value, &'a [&'a str], &'a [(&'a str, &'a str)], Value);
+
 #[test]
-fn fields_fill_in_a_form() {
-    let args = ["answer", "--field", "branch=2", "--field", "note=a=b"];
-    let (done, answer) = answered(vec![form()], &args);
-    assert_eq!(done.code, Some(0), "{}", done.err);
-    let content = json!({"branch": "next", "count": 2, "note": "a=b"});
-    assert_eq!(answer, json!({"id": "1-5", "answer": {"kind": "accept", "content": content}}));
+fn questions_are_answered_by_flags_and_on_a_terminal() {
+    let mut empty = form();
+    empty["question"]["schema"] = json!({"type": "object", "properties": {}});
+    let done = told(vec![empty.clone()], &["answer", "1-5"]);
+    assert_eq!(done.code, Some(2), "nobody has said yes");
+    let accept = |content: Value| json!({"kind": "accept", "content": content});
+    let always = json!({"kind": "allow", "always": true, "option": "risk based"});
+    let cases: [Case<'_>; 7] = [
+        (
+            form(),
+            &["answer", "--field", "branch=2", "--field", "note=a=b"],
+            &[],
+            accept(json!({"branch": "next", "count": 2, "note": "a=b"})),
+        ),
+        (
+            form(),
+            &["answer"],
+            &[
+                ("How to go on?", ""),
+                ("Branch\r\n  To begin from.\r\n  1  The main one\r\n  2  The next one\r\n", ""),
+                ("one of > ", "3\n"),
+                ("`3` is not one of the choices", "next\n"),
+                ("a whole number [2] > ", "\n"),
+                ("note (optional)", ""),
+                ("text > ", "\n"),
+            ],
+            accept(json!({"branch": "next", "count": 2})),
+        ),
+        (empty.clone(), &["answer", "1-5", "--accept"], &[], accept(json!({}))),
+        (
+            empty,
+            &["answer", "1-5"],
+            &[("the form has no fields; send it? y/n > ", "n\n")],
+            json!({"kind": "decline"}),
+        ),
+        (
+            page(),
+            &["answer", "web"],
+            &[
+                ("open a page on a.example: Log in (https://a.example/x) (demo, web)", ""),
+                ("y/n > ", "y\n"),
+            ],
+            accept(Value::Null),
+        ),
+        (page(), &["allow"], &[], accept(Value::Null)),
+        (
+            several(),
+            &["allow", "--always"],
+            &[
+                ("run `make` (demo, hands)\r\n  1  allow always: \"Always proceed\"\r\n", ""),
+                ("  2  allow always: \"Unless risky\"\r\n> ", "3\n"),
+                ("type a number from 1 to 2", "2\n"),
+            ],
+            always,
+        ),
+    ];
+    for (question, args, talk, answer) in cases {
+        let home = Home::new();
+        let id = question["id"].clone();
+        let served = daemon(&home, vec![question]);
+        let done = if talk.is_empty() {
+            home.run(args)
+        } else {
+            let (mut person, child) = Person::start(&home, "dumb", args);
+            for (shown, keys) in talk {
+                person.sees(shown);
+                person.types(keys);
+            }
+            home.wait(child)
+        };
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(served.join().unwrap(), json!({"id": id, "answer": answer}), "{args:?}");
+    }
 }
 
 #[test]
@@ -217,26 +261,6 @@ fn a_form_without_a_terminal_names_its_fields() {
          each field, `--accept` for the defaults, or `--decline`:\n  branch  one of main, next; required\n  \
          count  a whole number; default: 2\n  note  text\n"
     );
-}
-
-#[test]
-fn a_form_is_accepted_with_its_defaults_and_never_by_nothing() {
-    let mut empty = form();
-    empty["question"]["schema"] = json!({"type": "object", "properties": {}});
-    let done = told(vec![empty.clone()], &["answer", "1-5"]);
-    assert_eq!(done.code, Some(2), "nobody has said yes");
-
-    let (done, answer) = answered(vec![empty.clone()], &["answer", "1-5", "--accept"]);
-    assert_eq!(done.code, Some(0));
-    assert_eq!(answer, json!({"id": "1-5", "answer": {"kind": "accept", "content": {}}}));
-    // On a terminal it is a question.
-    let home = Home::new();
-    let served = daemon(&home, vec![empty]);
-    let (mut person, child) = Person::start(&home, "dumb", &["answer", "1-5"]);
-    person.sees("the form has no fields; send it? y/n > ");
-    person.types("n\n");
-    assert_eq!(home.wait(child).code, Some(0));
-    assert_eq!(served.join().unwrap(), json!({"id": "1-5", "answer": {"kind": "decline"}}));
 }
 
 #[test]
@@ -265,28 +289,6 @@ fn a_session_that_asks_is_meant_before_one_of_that_name_that_does_not() {
 }
 
 #[test]
-fn on_a_terminal_a_form_is_asked_field_by_field_and_wrong_input_again() {
-    let home = Home::new();
-    let served = daemon(&home, vec![form()]);
-    let (mut person, child) = Person::start(&home, "dumb", &["answer"]);
-    person.sees("How to go on?");
-    person.sees("Branch\r\n  To begin from.\r\n  1  The main one\r\n  2  The next one\r\n");
-    person.sees("one of > ");
-    person.types("3\n");
-    person.sees("`3` is not one of the choices");
-    person.types("next\n");
-    person.sees("a whole number [2] > ");
-    person.types("\n");
-    person.sees("note (optional)");
-    person.sees("text > ");
-    person.types("\n");
-    assert_eq!(home.wait(child).code, Some(0));
-    let content = json!({"branch": "next", "count": 2});
-    let answer = json!({"id": "1-5", "answer": {"kind": "accept", "content": content}});
-    assert_eq!(served.join().unwrap(), answer);
-}
-
-#[test]
 fn who_leaves_a_form_answers_nothing() {
     let home = Home::new();
     let served = silent(&home, vec![form()]);
@@ -297,24 +299,4 @@ fn who_leaves_a_form_answers_nothing() {
     assert_eq!(home.wait(child).code, Some(130));
     person.sees("nothing was answered; the question stays open");
     served.join().unwrap();
-}
-
-#[test]
-fn a_page_is_shown_and_agreed_to_with_a_word() {
-    let home = Home::new();
-    let served = daemon(&home, vec![page()]);
-    let (mut person, child) = Person::start(&home, "dumb", &["answer", "web"]);
-    person.sees("open a page on a.example: Log in (https://a.example/x) (demo, web)");
-    person.sees("y/n > ");
-    person.types("y\n");
-    assert_eq!(home.wait(child).code, Some(0));
-    let accepted = json!({"id": "1-6", "answer": {"kind": "accept", "content": null}});
-    assert_eq!(served.join().unwrap(), accepted);
-
-    let (done, answer) = answered(vec![page()], &["allow"]);
-    assert_eq!(
-        done.err,
-        "allowed: open a page on a.example: Log in (https://a.example/x) (demo, web)\n"
-    );
-    assert_eq!(answer, accepted);
 }
