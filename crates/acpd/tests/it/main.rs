@@ -25,7 +25,6 @@ mod hostile_client;
 mod login;
 mod mcp_host;
 mod others;
-mod permissions;
 mod recovering;
 mod reporting;
 mod retention;

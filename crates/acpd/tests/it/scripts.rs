@@ -243,6 +243,17 @@ const DOWNLOADS: [&str; 5] = [
     r". ./as; echo git+https://github.com/agentclientprotocol/claude-agent-acp.git >address; acpctl agent install claude --yes; sed 's/.*\///' calls",
 ];
 
+/// A yes for always, which holds over a restart until it is forgotten, and a rule.
+const PERMISSIONS: [&str; 7] = [
+    "acpctl run -s one go >out 2>&1 & until acpctl pending one; do sleep 0.02; done >/dev/null 2>&1; acpctl allow --always; wait; cat out",
+    "acpctl daemon restart 2>/dev/null; acpctl run -s two go; acpctl policy ls | grep -o 'run .*'",
+    "mkdir ../other; acpctl run -d --cwd ../other -s three go >/dev/null 2>&1; until acpctl pending three; do sleep 0.02; done >/dev/null 2>&1; acpctl deny; acpctl wait three",
+    "acpctl policy forget 1; acpctl policy forget 1",
+    "acpctl run -d -s two go >/dev/null; until acpctl pending two; do sleep 0.02; done >/dev/null 2>&1; acpctl deny two; acpctl wait two; acpctl session log two --last",
+    r#"printf '\n[[policy.rules]]\nname = "tests"\ndecision = "allow"\ncommand = "make test"\n' >>$ACPD_CONFIG_DIR/config.toml; acpctl daemon reload; acpctl policy test --command 'make test'; acpctl policy test --command 'make install'"#,
+    "acpctl run -d -s rule go >/dev/null 2>&1; acpctl wait rule; acpctl session log rule",
+];
+
 /// Logins by a call and by a command.
 const LOGINS: [&str; 7] = [
     "acpctl run 'say #one'",
@@ -253,6 +264,32 @@ const LOGINS: [&str; 7] = [
     "acpctl auth login command; ls done",
     "acpctl auth login failing; acpctl auth login missing",
 ];
+
+/// A shell that asks one question in each turn, and says what was answered.
+///
+/// Unlike the scripted agent it tells the command, so that a decision on it can be remembered.
+const ASKS: &str = r#"
+answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+while read -r line; do
+    id=$(printf '%s' "$line" | sed 's/.*"id":\("[0-9]*-[0-9]*"\).*/\1/')
+    case $line in
+    *'"initialize"'*) answer '{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}' ;;
+    *'"session/new"'*) answer '{"sessionId":"s'$$-$(printf %s "$id" | tr -d '"')'"}' ;;
+    *'"session/load"'*) answer '{}' ;;
+    *'"session/prompt"'*)
+        session=$(printf '%s' "$line" | sed 's/.*"sessionId":"\([^"]*\)".*/\1/')
+        echo '{"jsonrpc":"2.0","id":"ask","method":"session/request_permission","params":{"sessionId":"SESSION",'\
+'"toolCall":{"toolCallId":"t","kind":"execute","title":"Test","rawInput":{"command":"make test"}},'\
+'"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},'\
+'{"optionId":"always","name":"Always allow","kind":"allow_always"},{"optionId":"no","name":"Reject","kind":"reject_once"}]}}' | sed "s/SESSION/$session/"
+        read -r said
+        said=$(printf '%s' "$said" | sed 's/.*"optionId":"\([a-z]*\)".*/\1/')
+        echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"'$session'",'\
+'"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"got $said"'"}}}}'
+        answer '{"stopReason":"end_turn"}' ;;
+    esac
+done
+"#;
 
 /// Runs these lines one after the other, in a home with this configuration.
 fn play(name: &str, config: &Config, lines: &[&str]) {
@@ -330,6 +367,12 @@ fn lost_conversations_go_on_with_a_summary() {
 #[test]
 fn package_of_another_repository_is_not_installed() {
     play("downloads", &two_agents(), &DOWNLOADS);
+}
+
+#[test]
+fn permissions_are_answered_as_they_were() {
+    let asks = Agent::new("asks").command(&["sh", "-c", ASKS]);
+    play("permissions", &Config::new([asks]), &PERMISSIONS);
 }
 
 #[test]
