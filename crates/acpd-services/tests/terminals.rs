@@ -115,19 +115,6 @@ async fn both_outputs_come_in_order_and_all_is_there_when_the_exit_is_told() {
 }
 
 #[tokio::test]
-async fn output_can_be_asked_for_while_the_command_runs() {
-    let mut world = World::new(FOREVER);
-    world.create("a", "echo so far; STAY");
-    world.ready::<1>();
-    while world.terminals.output("a").unwrap().text.is_empty() {
-        tokio::task::yield_now().await;
-    }
-    let output = world.terminals.output("a").unwrap();
-    assert_eq!((output.text.as_str(), output.exit), ("so far\n", None));
-    world.terminals.end().await;
-}
-
-#[tokio::test]
 async fn the_last_bytes_are_kept_and_cut_at_a_character() {
     let mut world = World::new(FOREVER);
     let mut request =
@@ -159,18 +146,30 @@ async fn many_wait_and_all_are_told_even_of_what_is_released() {
 }
 
 #[tokio::test]
-async fn a_killed_terminal_can_still_be_asked() {
+async fn a_terminal_can_be_asked_while_it_runs_and_after_its_kill() {
     let mut world = World::new(FOREVER);
-    world.create("a", "echo before; STAY");
+    world.create("a", "echo so far; STAY");
     let ids = world.ready::<1>();
+    while world.terminals.output("a").unwrap().text.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let output = world.terminals.output("a").unwrap();
+    assert_eq!((output.text.as_str(), output.exit), ("so far\n", None));
     world.terminals.kill("a").unwrap();
     world.terminals.kill("a").unwrap();
     assert_eq!(world.exit("a").await, signal("SIGTERM"));
-    assert_eq!(world.terminals.output("a").unwrap().text, "before\n");
+    assert_eq!(world.terminals.output("a").unwrap().text, "so far\n");
     world.terminals.kill("a").unwrap();
     world.terminals.release("a").unwrap().await;
     assert_gone(&ids);
     assert_eq!(ProcessId::of(ids[0].pid), None, "it is reaped");
+
+    // What closes its outputs is still waited for.
+    world.create("a", "exec >/dev/null 2>&1; STAY");
+    world.ready::<1>();
+    world.terminals.kill("a").unwrap();
+    assert_eq!(world.exit("a").await, signal("SIGTERM"));
+    world.terminals.end().await;
 }
 
 /// A child in the group; one in a session of its own; one that lost its parent besides.
@@ -224,16 +223,6 @@ async fn what_a_command_leaves_in_the_background_lives_until_the_release() {
     assert!(ids.iter().all(|id| id.is_alive() == Liveness::Alive));
     world.terminals.release("a").unwrap().await;
     assert_gone(&ids);
-}
-
-#[tokio::test]
-async fn a_command_that_closes_its_outputs_is_still_waited_for() {
-    let mut world = World::new(FOREVER);
-    world.create("a", "exec >/dev/null 2>&1; STAY");
-    world.ready::<1>();
-    world.terminals.kill("a").unwrap();
-    assert_eq!(world.exit("a").await, signal("SIGTERM"));
-    world.terminals.end().await;
 }
 
 #[tokio::test]

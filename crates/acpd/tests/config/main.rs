@@ -32,24 +32,7 @@ fn a_missing_file_means_all_defaults() {
     let folder = tempfile::tempdir().unwrap();
     let config = config::load(&folder.path().join("config.toml")).unwrap();
     assert_eq!(config, read(""));
-    assert_eq!(config.default_agent, "demo");
-    assert_eq!(config.daemon.log_level, "info");
-    assert_eq!(config.daemon.line_limit, 64 << 20);
-    assert_eq!(config.daemon.client_queue, 8 << 20);
-    assert_eq!(config.daemon.max_clients, 64);
-}
-
-#[test]
-fn a_file_is_read_and_its_place_is_named_in_errors() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config.toml");
-    std::fs::write(&path, "\n[daemon]\nmax_clients = 3\n").unwrap();
-    assert_eq!(config::load(&path).unwrap().daemon.max_clients, 3);
-
-    std::fs::write(&path, "\n[daemon]\n  max_clints = 3\n").unwrap();
-    let error = config::load(&path).unwrap_err().to_string();
-    let place = format!("({}:3:3)", path.display());
-    assert!(error.ends_with(&place), "{error}");
+    assert_eq!((config.default_agent.as_str(), config.daemon.client_queue), ("demo", 8 << 20));
 }
 
 #[test]
