@@ -7,28 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use xtask::workspace;
 
-/// Our crates, from the bottom to the top: a crate depends only on those before it.
-const ORDER: [&str; 18] = [
-    "acp-wire",
-    "acpd-sys",
-    "acpd-shim",
-    "acpd-services",
-    "acpd-policy",
-    "acpd-api",
-    "acpd-view",
-    "acpd-core",
-    "acpd-store",
-    "acpd-client",
-    "acpd-demo",
-    "acpd-test",
-    "acpd",
-    "acpd-mcp",
-    "acpd-tui",
-    "acpd-web",
-    "acpctl",
-    "xtask",
-];
-/// Crates of ours that each crate may use. Tests may use more.
+/// Our crates, from the bottom to the top, and those of ours that each may use, all of them before it. Tests may
+/// use more.
 const MAY_USE: [(&str, &[&str]); 18] = [
     ("acp-wire", &[]),
     ("acpd-sys", &[]),
@@ -77,8 +57,8 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ),
     ("xtask", &["acpd-sys", "acpd-test"]),
 ];
-/// Crates in which modules may import each other in a circle.
-const WITH_CIRCLES: [&str; 2] = ["acpd-test", "xtask"];
+/// Tools for us: modules of them may import each other in a circle, and they may use the network.
+const TOOLS: [&str; 2] = ["acpd-test", "xtask"];
 /// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
 /// never imports the hub: what happened is what its methods return, and what it has to know of other
 /// rooms is an argument.
@@ -166,9 +146,10 @@ const MOST_LINES: usize = 800;
 #[test]
 fn our_crates_depend_only_on_those_below_them() {
     let graph = Graph::read();
-    assert_eq!(graph.members, ORDER.map(str::to_owned).into(), "a crate is missing in this test");
-    for (name, may) in MAY_USE {
-        let below = &ORDER[..ORDER.iter().position(|other| *other == name).unwrap()];
+    let order = MAY_USE.map(|(name, _)| name);
+    assert_eq!(graph.members, order.map(str::to_owned).into(), "a crate is missing in this test");
+    for (at, (name, may)) in MAY_USE.into_iter().enumerate() {
+        let below = &order[..at];
         let ours: Vec<&String> =
             graph.needs[name].iter().filter(|used| graph.members.contains(*used)).collect();
         for used in ours {
@@ -181,7 +162,7 @@ fn our_crates_depend_only_on_those_below_them() {
 #[test]
 fn modules_do_not_import_each_other_in_a_circle() {
     let mut circles = Vec::new();
-    for name in ORDER.iter().filter(|name| !WITH_CIRCLES.contains(name)) {
+    for (name, _) in MAY_USE.iter().filter(|(name, _)| !TOOLS.contains(name)) {
         let modules = Modules::of(name);
         let mut imports = modules.imports();
         assert!(!imports.is_empty(), "this test does not find what modules of {name} import");
@@ -272,7 +253,7 @@ fn unsafe_code_is_forbidden_everywhere_but_in_the_system_layer() {
     let read = |path: PathBuf| fs::read_to_string(path).unwrap();
     let root = workspace::root();
     assert!(read(root.join("Cargo.toml")).contains("unsafe_code = \"forbid\""));
-    for name in ORDER {
+    for (name, _) in MAY_USE {
         let manifest = read(root.join("crates").join(name).join("Cargo.toml"));
         let inherits = manifest.contains("[lints]\nworkspace = true");
         assert_eq!(inherits, name != "acpd-sys", "{name}: lints of the workspace");
@@ -289,7 +270,7 @@ fn nothing_but_an_agent_on_a_port_is_reached_over_a_network() {
         assert!(!crates.contains(stranger), "`{stranger}` is for networks");
     }
     let mut files = Vec::new();
-    for name in ORDER.iter().filter(|name| !["acpd-test", "xtask"].contains(*name)) {
+    for (name, _) in MAY_USE.iter().filter(|(name, _)| !TOOLS.contains(name)) {
         source_files(&workspace::root().join("crates").join(name).join("src"), &mut files);
     }
     let names = ["TcpStream", "TcpListener", "TcpSocket", "UdpSocket", "ToSocketAddrs"];

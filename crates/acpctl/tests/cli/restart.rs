@@ -2,54 +2,30 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::net::UnixListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use acpd_api::method;
 use serde_json::{Value, json};
 
 use crate::support::{Client, Home, capable, run_against, status};
 
-/// The answer to `initialize` of a daemon with this journal.
-fn welcome(generation: &str) -> Value {
-    let mut result = capable();
-    result["agentCapabilities"]["_meta"]["_acpd"] =
-        json!({"api": 1, "agent": "demo", "generation": generation, "received": 0, "again": []});
-    result
-}
-
-/// An editor's `acpctl acp` that was greeted, and the daemon's side of it.
-fn editor(home: &Home, listener: &UnixListener) -> (Child, Client) {
-    let mut child = home.acpctl(["acp"]).stdin(Stdio::piped()).spawn().unwrap();
-    let mut client = Client::accept(listener);
-    let initialize = json!({"id": 0, "method": "initialize", "params": {"protocolVersion": 1}});
-    writeln!(child.stdin.as_mut().unwrap(), "{initialize}").unwrap();
-    client.answer("initialize", welcome("g-1"));
-    let mut answer = String::new();
-    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut answer).unwrap();
-    (child, client)
-}
-
 #[test]
 fn an_editor_that_terminates_its_agent_does_not_come_back() {
     let (home, listener) = Home::listening();
-    let (child, mut client) = editor(&home, &listener);
+    let mut child = home.acpctl(["acp"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    let initialize = json!({"id": 0, "method": "initialize", "params": {"protocolVersion": 1}});
+    writeln!(child.stdin.as_mut().unwrap(), "{initialize}").unwrap();
+    let mut welcome = capable();
+    welcome["agentCapabilities"]["_meta"]["_acpd"] =
+        json!({"api": 1, "agent": "demo", "generation": "g-1", "received": 0, "again": []});
+    client.answer("initialize", welcome);
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
     crate::run::signal(child.id(), "TERM");
     assert_eq!(client.expect(method::CLIENT_LEAVE)["id"], Value::Null);
     client.closed();
     let done = home.wait(child);
     assert_eq!((done.code, done.err.as_str()), (None, ""), "the signal has ended it");
-}
-
-/// A `daemon restart` that the daemon has taken up: it is gone, and what comes next is not there yet.
-fn restarting() -> (Home, UnixListener, Child) {
-    let (home, listener) = Home::listening();
-    let child = home.acpctl(["daemon", "restart"]).spawn().unwrap();
-    let mut client = Client::accept(&listener);
-    client.answer(method::STATUS, status(4711, 3));
-    client.answer(method::DAEMON_RESTART, json!({}));
-    drop(client);
-    (home, listener, child)
 }
 
 #[test]
@@ -155,7 +131,12 @@ fn a_daemon_that_does_not_know_a_method_is_of_another_version_and_the_way_out_is
 
 #[test]
 fn a_restart_says_which_version_has_taken_the_place_of_which() {
-    let (home, listener, child) = restarting();
+    let (home, listener) = Home::listening();
+    let child = home.acpctl(["daemon", "restart"]).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    client.answer(method::STATUS, status(4711, 3));
+    client.answer(method::DAEMON_RESTART, json!({}));
+    drop(client);
     Client::accept(&listener).answer(method::STATUS, other_version(4));
     let done = home.wait(child);
     let own = env!("CARGO_PKG_VERSION");

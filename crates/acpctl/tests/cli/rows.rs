@@ -1,8 +1,7 @@
 //! `acpctl ps --watch`, which prints changes as they come.
 
-use std::io::{BufRead as _, BufReader, Lines};
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::net::UnixListener;
-use std::process::{Child, ChildStdout};
 
 use acpd_api::method;
 use serde_json::{Value, json};
@@ -30,47 +29,25 @@ fn changed(client: &mut Client, rows: &Value) {
     client.send(json!({"jsonrpc": "2.0", "method": method::CHANGED, "params": rows}));
 }
 
-/// A command that never ends, and its lines.
-struct Endless(Child, Lines<BufReader<ChildStdout>>);
-
-impl Endless {
-    fn start(home: &Home, args: &[&str]) -> Endless {
-        let mut child = home.acpctl(args).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Endless(child, lines)
-    }
-
-    fn line(&mut self) -> String {
-        self.1.next().expect("another line").unwrap()
-    }
-
-    fn json(&mut self) -> Value {
-        serde_json::from_str(&self.line()).unwrap()
-    }
-}
-
-impl Drop for Endless {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
 #[test]
 fn ps_watch_as_json_is_all_rows_and_then_those_that_change() {
     let (home, listener) = Home::listening();
-    let mut ps = Endless::start(&home, &["ps", "--watch", "--json"]);
+    let mut ps = home.acpctl(["ps", "--watch", "--json"]).spawn().unwrap();
+    let mut lines = BufReader::new(ps.stdout.take().unwrap()).lines();
+    let mut shown = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
     let all = json!({"sessions": [session("s-1")], "agents": [], "interactions": []});
     let mut client = watched(&listener, all.clone());
-    assert_eq!(ps.json(), all);
+    assert_eq!(shown(), all);
     let change = json!({"sessions": [working("s-1", "fix")],
         "removed": {"interactions": ["3-1"]}});
     changed(&mut client, &change);
-    assert_eq!(ps.json(), change);
+    assert_eq!(shown(), change);
     // The next daemon is asked again, and no daemon is started for that.
     drop(client);
     Client::accept(&listener).answer(method::WATCH, all.clone());
-    assert_eq!(ps.json(), all);
+    assert_eq!(shown(), all);
+    ps.kill().unwrap();
+    ps.wait().unwrap();
 }
 
 #[test]

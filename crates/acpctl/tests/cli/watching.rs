@@ -32,9 +32,7 @@ fn stopped(reason: &str) -> Value {
 
 /// Serves everything up to the first question how session `s-1` is.
 fn watched(client: &mut Client, session: &Value) {
-    client.finds(session);
-    client.answer("initialize", capable());
-    let attach = client.answer(method::SESSION_ATTACH, json!({"session": session}));
+    let attach = client.follows(session);
     assert_eq!(attach["params"], json!({"ref": exactly(), "role": "observer"}));
     client.answer(method::SESSION_SHOW, session.clone());
 }
@@ -82,9 +80,7 @@ fn wait_ends_when_the_session_is_deleted() {
 #[test]
 fn cancel_does_not_wait_for_the_turn_that_came_after() {
     let done = run_against(&["cancel", "--turn", "fix"], |mut client| {
-        client.finds(&working());
-        client.answer("initialize", capable());
-        client.answer(method::SESSION_ATTACH, json!({"session": working()}));
+        client.follows(&working());
         let cancel = client.expect(method::SESSION_CANCEL);
         // The end of the turn came before the answer.
         ended(&mut client, stopped("cancelled"));

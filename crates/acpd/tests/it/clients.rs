@@ -3,18 +3,11 @@
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 
-use acpd_test::harness::{Client, Config, TestEnv, peak_rss, rss, seq_of, until};
+use acpd_test::harness::{Config, peak_rss, rss, seq_of, until};
 
 use crate::{echo, home, home_with};
 
 const MIB: u64 = 1 << 20;
-
-/// A client at session `fix`.
-fn at_fix(env: &TestEnv, after: Option<u64>) -> Client {
-    let mut client = env.client("echo");
-    client.attach("fix", after);
-    client
-}
 
 // peers 20
 #[test]
@@ -23,7 +16,8 @@ fn a_client_that_does_not_read_harms_nobody_and_misses_nothing() {
     let env = home([echo().unrecorded()]);
     let mut fast = env.client("echo");
     let session = fast.new_session(&env.work("main"), Some("fix"));
-    let mut slow = at_fix(&env, Some(0));
+    let mut slow = env.client("echo");
+    slow.attach("fix", Some(0));
     let daemon = env.daemon_pid();
     let base = rss(daemon);
     fast.prompt(&session, &format!("[chunks {CHUNKS}]"));

@@ -34,10 +34,6 @@ fn failure(env: &TestEnv) -> String {
     })
 }
 
-fn wait_works(env: &TestEnv) {
-    until("the store to work", || (env.status()["daemon"]["store"]["state"] == "ok").then_some(()));
-}
-
 #[test]
 fn l14_a_database_that_is_removed_is_noticed_while_nothing_happens_and_agents_go_on() {
     let env = home([echo()]);
@@ -60,7 +56,7 @@ fn l14_a_database_that_is_removed_is_noticed_while_nothing_happens_and_agents_go
 
     database.back();
     assert_eq!(client.answer(turn).unwrap()["stopReason"], "end_turn");
-    wait_works(&env);
+    until("the store to work", || (env.status()["daemon"]["store"]["state"] == "ok").then_some(()));
     assert_eq!(env.said("fix"), client.said(&session), "all is kept");
 }
 

@@ -23,17 +23,12 @@ fn written(env: &TestEnv, name: &str) -> Option<String> {
 
 const NOTIFY: (&str, &str) = ("notify-send", "printf '%s|' \"$@\" >> DIR/shown; echo >> DIR/shown");
 
-/// The agent asks in a session without an attached client.
-fn asks_alone(env: &TestEnv, name: &str) {
-    env.acpctl(&["run", "-d", "-s", name, "[pause alone] [ask]"]).success();
-    until("nobody to be attached", || (env.status()["sessions"][0]["clients"] == 0).then_some(()));
-    env.release("alone");
-}
-
 #[test]
 fn a_question_of_a_session_that_nobody_sees_is_shown_on_the_desktop() {
     let env = with_programs(&Config::new([echo()]), &[NOTIFY]);
-    asks_alone(&env, "fix&<b>");
+    env.acpctl(&["run", "-d", "-s", "fix&<b>", "[pause alone] [ask]"]).success();
+    until("nobody to be attached", || (env.status()["sessions"][0]["clients"] == 0).then_some(()));
+    env.release("alone");
     let shown = until("a notification", || written(&env, "shown"));
     assert_eq!(shown, "--app-name=acpd|--|fix&<b>|echo asks for permission (edit)|\n");
     env.acpctl(&["deny"]).success();

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -43,7 +44,7 @@ impl Small {
         let daemons = Running::start(command);
         let state = PathBuf::from(format!("/proc/{}/root", daemons.pid()));
         let state = state.join(env.path("state").strip_prefix("/").ok()?);
-        wait_for_daemon(env);
+        until("the daemon to listen", || UnixStream::connect(env.socket()).ok());
         Some(Small { _daemons: daemons, state })
     }
 
@@ -53,16 +54,6 @@ impl Small {
         while filler.write_all(&block).is_ok() {}
         while filler.write_all(&[0]).is_ok() {}
     }
-
-    fn make_room(&self) {
-        fs::remove_file(self.state.join("filler")).unwrap();
-    }
-}
-
-fn wait_for_daemon(env: &TestEnv) {
-    until("the daemon to listen", || {
-        std::os::unix::net::UnixStream::connect(env.socket()).ok().map(drop)
-    });
 }
 
 #[test]
@@ -91,7 +82,7 @@ fn with_a_full_disk_nothing_is_shown_that_is_not_kept_and_all_goes_on_when_there
     assert_eq!(reason(&client.call("session/new", new).unwrap_err()), "store_failed");
     env.acpctl(&["run", "-s", "docs", "hello"]).code(1).explains(&["journal", "free space"]);
 
-    small.make_room();
+    fs::remove_file(small.state.join("filler")).unwrap();
     assert_eq!(client.answer(turn).unwrap()["stopReason"], "end_turn");
     assert_eq!(env.status()["daemon"]["store"]["state"], "ok");
     let said = client.said(&session);

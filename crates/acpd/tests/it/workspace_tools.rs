@@ -212,10 +212,6 @@ fn started(env: &TestEnv) -> Vec<u32> {
     })
 }
 
-fn are_gone(pids: &[u32]) {
-    until("the processes to end", || pids.iter().all(|pid| !exists(*pid)).then_some(()));
-}
-
 #[test]
 fn a_command_ends_with_all_that_it_has_started() {
     for cancels in [true, false] {
@@ -228,7 +224,7 @@ fn a_command_ends_with_all_that_it_has_started() {
         } else {
             drop(host);
         }
-        are_gone(&pids);
+        until("the processes to end", || pids.iter().all(|pid| !exists(*pid)).then_some(()));
     }
 }
 

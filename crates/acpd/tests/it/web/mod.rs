@@ -227,11 +227,7 @@ impl<S: std::io::Read + std::io::Write> Socket<S> {
     }
 
     fn send(&mut self, message: &Value) {
-        self.send_text(&message.to_string());
-    }
-
-    fn send_text(&mut self, text: &str) {
-        self.inner.send(Message::text(text)).expect("the server reads");
+        self.inner.send(Message::text(message.to_string())).expect("the server reads");
     }
 
     fn request(&mut self, method: &str, params: Value) -> u64 {
