@@ -40,10 +40,7 @@ impl FsError {
             FsError::TooFar { .. } | FsError::TooSlow { .. } => {
                 Some("read that part with a tool, like `tail` or `sed`")
             }
-            FsError::NotFound { .. }
-            | FsError::Cancelled { .. }
-            | FsError::NotAFile { .. }
-            | FsError::Io { .. } => None,
+            _ => None,
         }
     }
 

@@ -17,7 +17,7 @@ const MOST_LINKS: usize = 40;
 #[derive(Debug)]
 pub struct Roots {
     roots: Vec<Root>,
-    umask: u32,
+    pub(super) umask: u32,
 }
 
 #[derive(Debug)]
@@ -73,10 +73,6 @@ impl Roots {
             false if found.is_file() => Kind::File,
             false => Kind::Other,
         })
-    }
-
-    pub(super) fn umask(&self) -> u32 {
-        self.umask
     }
 
     /// Resolves a path. The error for a path outside does not reveal whether the path exists.

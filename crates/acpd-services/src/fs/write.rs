@@ -11,12 +11,6 @@ use cap_tempfile::TempFile;
 use super::error::FsError;
 use super::roots::{Roots, open_regular};
 
-enum Old {
-    Nothing,
-    File(u32),
-    Other,
-}
-
 /// Replaces the text of a file, or creates it with its directories (`fs/write_text_file`). At any
 /// moment, and after an error, the file has either the old text or the new one. It keeps its
 /// permissions. A symbolic link stays, and its target is written. A read-only file is not replaced.
@@ -26,15 +20,11 @@ pub fn write_text_file(roots: &Roots, path: &Path, content: &str) -> Result<(), 
     let (Some(above), Some(name)) = (place.path.parent(), place.path.file_name()) else {
         return Err(not_a_file());
     };
-    let umask = roots.umask();
+    let umask = roots.umask;
     let write = || -> io::Result<bool> {
         // One handle from here on, so the text goes to the checked file even if its path changes.
         let dir = directory(place.dir, above, umask)?;
-        let mode = match old(&dir, name)? {
-            Old::Nothing => 0o666 & !umask,
-            Old::File(mode) => mode,
-            Old::Other => return Ok(false),
-        };
+        let Some(mode) = new_mode(&dir, name, umask)? else { return Ok(false) };
         let mut file = TempFile::new(&dir)?;
         file.write_all(content.as_bytes())?;
         set_mode(file.as_file(), mode)?;
@@ -70,16 +60,17 @@ fn make(dir: &Dir, name: &OsStr, umask: u32) -> io::Result<Dir> {
     Ok(made)
 }
 
-fn old(dir: &Dir, name: &OsStr) -> io::Result<Old> {
+/// Returns the mode for the new file: that of the old one if there is one. `None` if the name is
+/// that of something else.
+fn new_mode(dir: &Dir, name: &OsStr, umask: u32) -> io::Result<Option<u32>> {
     let found = match dir.symlink_metadata(name) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Old::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(0o666 & !umask)),
         found => found?,
     };
     if !found.is_file() {
         // Opening a device can have effects.
-        return Ok(Old::Other);
+        return Ok(None);
     }
     let file = open_regular(dir, Path::new(name), OpenOptions::new().write(true))?;
-    let Some(file) = file else { return Ok(Old::Other) };
-    Ok(Old::File(mode(&file)? & 0o777))
+    file.map(|file| Ok(mode(&file)? & 0o777)).transpose()
 }
