@@ -11,8 +11,6 @@ use super::types::{MOST_IN_ALL, MOST_OF_OWNER};
 pub enum TerminalError {
     #[error("terminal `{id}` does not exist or was released")]
     Unknown { id: String },
-    #[error("terminal `{id}` exists already")]
-    Taken { id: String },
     #[error("this agent has {MOST_OF_OWNER} terminals, which is the limit")]
     TooManyOfOwner,
     #[error("all agents together have {MOST_IN_ALL} terminals, which is the limit")]
@@ -34,11 +32,7 @@ impl TerminalError {
             TerminalError::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("check the command and the PATH of the agent's environment")
             }
-            TerminalError::Unknown { .. }
-            | TerminalError::Taken { .. }
-            | TerminalError::NoDirectory { .. }
-            | TerminalError::BadVariable { .. }
-            | TerminalError::Start { .. } => None,
+            _ => None,
         }
     }
 }

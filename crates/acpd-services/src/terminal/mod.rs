@@ -27,8 +27,8 @@ pub use types::{
     Children, CreateTerminal, Exit, MOST_IN_ALL, MOST_OF_OWNER, MOST_OUTPUT, Output, USUAL_OUTPUT,
 };
 
-use keeper::Gone;
 use start::Terminal;
+use types::Gone;
 
 /// All terminals. Dropping them ends them like [`Terminals::end`], as long as this process lives.
 pub struct Terminals {
@@ -51,11 +51,8 @@ impl Terminals {
 
     /// Runs a command (`terminal/create`). After an error nothing runs.
     pub fn create(&mut self, request: CreateTerminal) -> Result<(), TerminalError> {
-        self.ending.retain(|gone| !gone.is_gone());
+        self.ending.retain(|gone| gone.has_changed().is_ok());
         let owned = self.held.values().filter(|terminal| terminal.owner == request.owner);
-        if self.held.contains_key(&request.id) {
-            return Err(TerminalError::Taken { id: request.id });
-        }
         if owned.count() >= MOST_OF_OWNER {
             return Err(TerminalError::TooManyOfOwner);
         }
@@ -124,6 +121,6 @@ impl Terminals {
 
 async fn all_gone(all: Vec<Gone>) {
     for mut gone in all {
-        gone.wait().await;
+        gone.changed().await.ok();
     }
 }

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use acpd_sys::wait::{End, Interest, Wait};
 use tokio::sync::watch;
 
-use super::keeper::Gone;
-use super::types::{Exit, Output};
+use super::types::{Exit, Gone, Output};
 
 /// Largest capacity of a pipe, in bytes.
 const PIPE: usize = 1 << 20;
@@ -68,7 +67,7 @@ pub(super) fn read(
         if ready.contains(&Ready::Bell) {
             keep_rest(&mut bell, &mut piece, |_| ()).ok();
             let exit = if running { exited.try_recv() } else { Err(TryRecvError::Empty) };
-            let is_gone = gone.is_gone();
+            let is_gone = gone.has_changed().is_err();
             if running && exit != Err(TryRecvError::Empty) {
                 running = false;
                 // Output from before the end is in the pipe already.

@@ -17,9 +17,9 @@ use acpd_sys::wait::pipe;
 use tokio::sync::watch;
 
 use super::error::TerminalError;
-use super::keeper::{Gone, Job, Keeper};
+use super::keeper::{Job, keep};
 use super::output::{State, read};
-use super::types::{Children, CreateTerminal, Exit, MOST_OUTPUT, USUAL_OUTPUT};
+use super::types::{Children, CreateTerminal, Exit, Gone, MOST_OUTPUT, USUAL_OUTPUT};
 
 /// Stack size of the threads in bytes.
 const STACK: usize = 256 << 10;
@@ -89,25 +89,16 @@ fn run(
     let (exit, exited) = mpsc::channel();
     let (jobs, queue) = mpsc::channel();
     let (alive, gone) = watch::channel(());
-    let gone = Gone::new(gone);
     let until_gone = gone.clone();
     let look_after = || {
         let pid = child.id();
         let (bell, mut wake) = pipe()?;
         let id = ProcessId::of_child(&child)?;
-        let leader = kept.unwrap_or(id);
-        let keeper = Keeper {
-            tree: Tree::new(&request.marker, leader).with_keeper(kept.map(|_| pid)),
-            id,
-            _child: Arc::clone(&child),
-            leader_is_kept: kept.is_some(),
-            lease,
-            leader_ended: false,
-            grace,
-            children: Arc::clone(children),
-            alive,
-            wake: wake.try_clone()?,
-        };
+        let tree = Tree::new(&request.marker, kept.unwrap_or(id));
+        let mut tree = tree.with_keeper(kept.map(|_| pid));
+        let (children, mut gone_wake) = (Arc::clone(children), wake.try_clone()?);
+        // On Windows, the pid is not reused while this exists.
+        let held = Arc::clone(&child);
         let ended = jobs.clone();
         spawn(format!("read {pid}"), move || read(output, bell, &writer, &exited, &until_gone))?;
         spawn(format!("wait {pid}"), move || {
@@ -119,7 +110,13 @@ fn run(
             wake.write_all(b"!").ok();
             ended.send(Job::Ended).ok();
         })?;
-        spawn(format!("keep {pid}"), move || keeper.run(&queue))
+        spawn(format!("keep {pid}"), move || {
+            keep(&mut tree, kept.map(|_| id), grace, &queue);
+            children.reap(held.id());
+            // A keeper process would end the tree without its lease.
+            drop((alive, lease));
+            gone_wake.write_all(b"!").ok();
+        })
     };
     if let Err(error) = look_after() {
         if let Some(leader) = kept {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 
 use acpd_sys::process::{ExitKind, signal_name};
+use tokio::sync::watch;
 
 /// Terminals of one owner at a time.
 pub const MOST_OF_OWNER: usize = 64;
@@ -15,6 +16,9 @@ pub const MOST_IN_ALL: usize = 256;
 pub const USUAL_OUTPUT: u64 = 1 << 20;
 /// Bytes of output kept at most.
 pub const MOST_OUTPUT: u64 = 2 << 20;
+
+/// Closed when nothing of a tree is left.
+pub(super) type Gone = watch::Receiver<()>;
 
 /// Reaper of this process's children. A reaper of unknown children must leave these alone.
 pub trait Children: Send + Sync {
