@@ -17,7 +17,7 @@ use acpd_sys::process::running_program;
 
 use super::HostEvents;
 use super::reaper::Reaper;
-use super::shim::{Leases, Place, Shim, Start};
+use super::shim::{Place, Shim, Start};
 use crate::config::{self, Config, OnDisk, Profile, Transport};
 use crate::environment::environment_of;
 use crate::failure::Failure;
@@ -99,10 +99,8 @@ impl Agents {
             events: self.events.clone(),
             log,
             line_limit: daemon.line_limit as usize,
-            leases: Leases {
-                idle: ms(daemon.orphan_timeout),
-                busy: ms(daemon.busy_orphan_timeout),
-            },
+            idle_lease: ms(daemon.orphan_timeout),
+            busy_lease: ms(daemon.busy_orphan_timeout),
         }
     }
 

@@ -23,7 +23,7 @@ mod reaper;
 mod shim;
 
 pub use launcher::Agents;
-pub use reaper::{Leftovers, Reaper};
+pub use reaper::Reaper;
 pub use shim::Shim;
 
 /// Reports of shims. Bounded: a full channel holds the agents back.

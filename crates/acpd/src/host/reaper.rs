@@ -14,7 +14,6 @@ use acpd_core::ids::HostId;
 use acpd_core::{ClientOrigin, HostEvent, LeftProcess};
 use acpd_shim::frame::Release;
 use acpd_shim::orphans::Orphans;
-use acpd_shim::shim_dir::ShimDir;
 use acpd_sys::ladder::{Ladder, Step};
 use acpd_sys::process::{ProcessId, discard, name_of, reap, reap_orphans, start};
 use acpd_sys::tree::{Tree, Usage, Whose, nearest_above, runs_under_agent};
@@ -35,31 +34,28 @@ const ORPHANS: Duration = Duration::from_secs(5);
 /// Time from SIGTERM to SIGKILL for leftovers of an earlier daemon, and between two SIGKILLs.
 const SWEEP_GRACE: Duration = Duration::from_secs(1);
 
+type Find = Box<dyn FnOnce() -> Orphans + Send>;
+
 enum Job {
-    Sweep { host: HostId, leftovers: Leftovers },
-    FindLeft { host: HostId },
+    /// Finds and ends processes that an earlier daemon, or a dead shim, left behind.
+    Sweep {
+        host: HostId,
+        find: Find,
+    },
+    FindLeft {
+        host: HostId,
+    },
     ReapOrphans,
-    Usage { hosts: Vec<u32>, reply: oneshot::Sender<Vec<Usage>> },
+    Usage {
+        hosts: Vec<u32>,
+        reply: oneshot::Sender<Vec<Usage>>,
+    },
 }
 
 impl Job {
     fn is_question(&self) -> bool {
         matches!(self, Job::FindLeft { .. } | Job::Usage { .. })
     }
-}
-
-/// Processes of an agent that an earlier daemon, or a dead shim, left behind.
-#[derive(Debug)]
-pub enum Leftovers {
-    /// An agent without a shim directory: it never started, or was a child of a daemon of 0.2 or
-    /// earlier.
-    Marked {
-        /// `ACPD_HOST` of its processes.
-        marker: String,
-        /// Pid 0 if unknown.
-        leader: ProcessId,
-    },
-    Hosted(ShimDir),
 }
 
 #[derive(Debug, Clone)]
@@ -72,16 +68,13 @@ pub(super) struct KnownAgent {
 #[derive(Debug, Clone)]
 pub struct Reaper {
     jobs: Sender<Job>,
-    children: Children,
+    family: Arc<Mutex<Family>>,
 }
 
 /// The daemon's children that have an owner.
 ///
 /// Architecture invariant: the lock is free while a child is started. A start lasts until the exec
 /// is done, which a disk may delay for ever, and the relay and each new connection take the lock.
-#[derive(Debug, Clone, Default)]
-struct Children(Arc<Mutex<Family>>);
-
 #[derive(Debug, Default)]
 struct Family {
     /// Number of children that are being started. Each may exist already without being listed here,
@@ -123,35 +116,12 @@ impl Family {
     }
 }
 
-impl Children {
-    fn lock(&self) -> MutexGuard<'_, Family> {
-        locked(&self.0)
-    }
-
-    /// Starts a child that its caller waits for. Returns it, and whether orphans have to be reaped
-    /// now.
-    fn start(&self, command: &mut Command, whose: Option<Whose>) -> (io::Result<Child>, bool) {
-        self.lock().starting += 1;
-        let child = start(command);
-        let mut family = self.lock();
-        if let Ok(child) = &child {
-            family.children.insert(child.id());
-            if whose == Some(Whose::Users) {
-                family.users.insert(child.id());
-            }
-        }
-        family.starting -= 1;
-        let owed = family.starting == 0 && std::mem::take(&mut family.owes_orphans);
-        (child, owed)
-    }
-
-    fn reap_others(&self) {
-        let mut family = self.lock();
-        if family.starting > 0 {
-            family.owes_orphans = true;
-        } else {
-            reap_orphans(&family.children);
-        }
+fn reap_others(family: &Mutex<Family>) {
+    let mut family = locked(family);
+    if family.starting > 0 {
+        family.owes_orphans = true;
+    } else {
+        reap_orphans(&family.children);
     }
 }
 
@@ -171,7 +141,7 @@ impl acpd_services::terminal::Children for Reaper {
     }
 
     fn reap(&self, pid: u32) {
-        let mut family = self.children.lock();
+        let mut family = self.lock();
         // Fails only if other code has reaped the zombie.
         reap(pid).ok();
         family.remove(pid);
@@ -184,28 +154,41 @@ impl Reaper {
     /// The thread ends with the last handle.
     pub fn start(events: HostEvents) -> io::Result<Reaper> {
         let (jobs, queue) = channel();
-        let children = Children::default();
-        let kept = children.clone();
+        let family = Arc::<Mutex<Family>>::default();
+        let kept = Arc::clone(&family);
         thread::Builder::new()
             .name("reaper".to_owned())
             .stack_size(256 << 10)
             .spawn(move || run(&queue, &kept, &events))?;
-        Ok(Reaper { jobs, children })
+        Ok(Reaper { jobs, family })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Family> {
+        locked(&self.family)
     }
 
     /// Starts a child that the caller has to reap or discard.
     pub(crate) fn start_child(&self, command: &mut Command) -> io::Result<Child> {
-        self.start_one(command, None)
+        self.start_one(command, false)
     }
 
     /// Like [`Reaper::start_child`], for a command of the user: its processes belong to no agent.
     pub(crate) fn start_users(&self, command: &mut Command) -> io::Result<Child> {
-        self.start_one(command, Some(Whose::Users))
+        self.start_one(command, true)
     }
 
-    fn start_one(&self, command: &mut Command, whose: Option<Whose>) -> io::Result<Child> {
-        let (child, owes_orphans) = self.children.start(command, whose);
-        if owes_orphans {
+    fn start_one(&self, command: &mut Command, is_users: bool) -> io::Result<Child> {
+        self.lock().starting += 1;
+        let child = start(command);
+        let mut family = self.lock();
+        if let Ok(child) = &child {
+            family.children.insert(child.id());
+            if is_users {
+                family.users.insert(child.id());
+            }
+        }
+        family.starting -= 1;
+        if family.starting == 0 && std::mem::take(&mut family.owes_orphans) {
             self.reap_orphans();
         }
         child
@@ -215,8 +198,8 @@ impl Reaper {
     async fn runs_under_agent(&self, pid: u32) -> io::Result<bool> {
         for _ in 0..LOOKS {
             // Before the look: nothing is below a child that is started after it.
-            let is_starting = self.children.lock().starting > 0;
-            let is_under = runs_under_agent(pid, |id| self.children.lock().whose(id))?;
+            let is_starting = self.lock().starting > 0;
+            let is_under = runs_under_agent(pid, |id| self.lock().whose(id))?;
             if !(is_under && is_starting) {
                 return Ok(is_under);
             }
@@ -231,22 +214,22 @@ impl Reaper {
         if !self.runs_under_agent(pid).await? {
             return Ok(ClientOrigin::User);
         }
-        Ok(ClientOrigin::Agent(nearest_above(pid, |id| self.children.lock().host_of(id))))
+        Ok(ClientOrigin::Agent(nearest_above(pid, |id| self.lock().host_of(id))))
     }
 
     pub(super) fn know_shim(&self, host: HostId, id: ProcessId) {
-        let mut family = self.children.lock();
+        let mut family = self.lock();
         family.shims.entry(host).or_insert(KnownShim { id, agent: None }).id = id;
     }
 
     pub(super) fn know_agent(&self, host: HostId, agent: KnownAgent) {
-        if let Some(shim) = self.children.lock().shims.get_mut(&host) {
+        if let Some(shim) = self.lock().shims.get_mut(&host) {
             shim.agent = Some(agent);
         }
     }
 
     pub fn shims_of(&self, agents: impl Fn(u32) -> bool) -> Vec<ShimInfo> {
-        let family = self.children.lock();
+        let family = self.lock();
         let info = |shim: &KnownShim| {
             let agent = shim.agent.as_ref().filter(|agent| agents(agent.leader.pid))?;
             let version = agent.release.map(|release| release.to_string().into());
@@ -259,7 +242,7 @@ impl Reaper {
     pub(crate) fn discard(&self, child: Child) {
         let pid = child.id();
         discard(child);
-        self.children.lock().remove(pid);
+        self.lock().remove(pid);
     }
 
     fn send(&self, job: Job) {
@@ -267,9 +250,9 @@ impl Reaper {
     }
 
     /// Ends what is left of a host, then reports [`HostEvent::Gone`].
-    pub(super) fn sweep(&self, host: HostId, leftovers: Leftovers) {
+    pub(super) fn sweep(&self, host: HostId, find: impl FnOnce() -> Orphans + Send + 'static) {
         self.forget_shim(host);
-        self.send(Job::Sweep { host, leftovers });
+        self.send(Job::Sweep { host, find: Box::new(find) });
     }
 
     /// Reports the processes that are left of a host as [`HostEvent::Left`].
@@ -278,7 +261,7 @@ impl Reaper {
     }
 
     pub(super) fn forget_shim(&self, host: HostId) {
-        self.children.lock().shims.remove(&host);
+        self.lock().shims.remove(&host);
     }
 
     pub(crate) fn reap_orphans(&self) {
@@ -293,7 +276,7 @@ impl Reaper {
     }
 }
 
-fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
+fn run(queue: &Receiver<Job>, family: &Mutex<Family>, events: &HostEvents) {
     let mut trees = Trees::new();
     // Waiting reports: this thread answers questions while the relay takes nothing.
     let mut unreported: VecDeque<(HostId, HostEvent)> = VecDeque::new();
@@ -311,7 +294,7 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
                 if !job.is_question() {
                     (look, done) = (LOOK.0, Instant::now());
                 }
-                work(job, &mut trees, children, &mut unreported);
+                work(job, &mut trees, family, &mut unreported);
             }
             Err(RecvTimeoutError::Timeout) => {
                 look = (look * 2).min((done.elapsed() / 20).clamp(LOOK.1, LOOK_AT_LAST));
@@ -320,10 +303,10 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
         }
         if reaped.elapsed() >= ORPHANS {
             reaped = Instant::now();
-            children.reap_others();
+            reap_others(family);
         }
         for host in take_gone(&mut trees) {
-            children.reap_others();
+            reap_others(family);
             unreported.push_back((host, HostEvent::Gone));
         }
         while let Some(next) = unreported.pop_front() {
@@ -338,41 +321,38 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
 fn work(
     job: Job,
     trees: &mut Trees,
-    children: &Children,
+    family: &Mutex<Family>,
     unreported: &mut VecDeque<(HostId, HostEvent)>,
 ) {
     match job {
-        Job::Sweep { host, leftovers } => {
-            let left = match leftovers {
-                Leftovers::Marked { marker, leader } => Orphans::marked(&marker, leader),
-                Leftovers::Hosted(shim_dir) => Orphans::of(&shim_dir),
-            };
+        Job::Sweep { host, find } => {
+            let left = find();
             let ladder = Ladder::term_first(SWEEP_GRACE, SWEEP_GRACE);
             trees.insert(host, Swept { left, ladder });
         }
         Job::FindLeft { host } => {
-            let left = alive(trees, children, host)
+            let left = alive(trees, family, host)
                 .into_iter()
                 .map(|id| LeftProcess { pid: id.pid, name: name_of(id.pid).unwrap_or_default() });
             unreported.push_back((host, HostEvent::Left(left.collect())));
         }
-        Job::ReapOrphans => children.reap_others(),
+        Job::ReapOrphans => reap_others(family),
         Job::Usage { hosts, reply } => {
-            reply.send(hosts.iter().map(|pid| usage(children, *pid)).collect()).ok();
+            reply.send(hosts.iter().map(|pid| usage(family, *pid)).collect()).ok();
         }
     }
 }
 
-fn alive(trees: &mut Trees, children: &Children, host: HostId) -> Vec<ProcessId> {
+fn alive(trees: &mut Trees, family: &Mutex<Family>, host: HostId) -> Vec<ProcessId> {
     if let Some(swept) = trees.get_mut(&host) {
         return swept.left.alive();
     }
-    let agent = children.lock().shims.get(&host).and_then(|shim| shim.agent.clone());
+    let agent = locked(family).shims.get(&host).and_then(|shim| shim.agent.clone());
     agent.map_or_else(Vec::new, |agent| Tree::new(&agent.marker, agent.leader).alive())
 }
 
-fn usage(children: &Children, pid: u32) -> Usage {
-    let known = children.lock().shims.values().find_map(|shim| {
+fn usage(family: &Mutex<Family>, pid: u32) -> Usage {
+    let known = locked(family).shims.values().find_map(|shim| {
         let agent = shim.agent.clone().filter(|agent| agent.leader.pid == pid)?;
         Some((agent, shim.id))
     });
@@ -446,7 +426,7 @@ mod tests {
         detach_child_into(&mut command, OwnedFd::from(full).into());
         let starter = reaper.clone();
         let start = thread::spawn(move || starter.start_users(&mut command).unwrap());
-        while reaper.children.lock().starting == 0 {
+        while reaper.lock().starting == 0 {
             thread::yield_now();
         }
         (gate, start)

@@ -17,20 +17,35 @@ const OUTBOX: usize = 256 << 10;
 impl Supervisor {
     /// Talks with the shim until the connection is lost or nothing is left to do.
     pub(super) async fn talk(&mut self, mut link: Link) -> End {
-        let mut reports: VecDeque<HostEvent> = VecDeque::new();
-        let events = self.place.events.clone();
-        if let Err(error) = self.hear(&mut link, &mut reports) {
-            return self.lost(&link, reports, error).await;
+        let mut reports = VecDeque::new();
+        let error = match self.exchange(&mut link, &mut reports).await {
+            Ok(end) => return end,
+            Err(error) => error,
+        };
+        // Received before the loss.
+        for event in reports {
+            if self.place.events.send((self.host, event)).await.is_err() {
+                return End::Dropped;
+            }
         }
+        if link.sent.exit { End::Forgotten } else { End::Lost(error) }
+    }
+
+    /// Fails if the connection is lost. `reports` then has what was not reported yet.
+    async fn exchange(
+        &mut self,
+        link: &mut Link,
+        reports: &mut VecDeque<HostEvent>,
+    ) -> io::Result<End> {
+        let events = self.place.events.clone();
+        self.hear(link, reports)?;
         loop {
             if self.dismiss {
-                return End::Dismissed;
+                return Ok(End::Dismissed);
             }
-            self.say(&mut link);
-            if !link.outbox.is_empty()
-                && let Err(error) = link.write()
-            {
-                return self.lost(&link, reports, error).await;
+            self.say(link);
+            if !link.outbox.is_empty() {
+                link.write()?;
             }
             // No output follows the leader's end, so no room is needed.
             let has_room = self.reported >= Reported::Ended || self.output.has_room();
@@ -40,30 +55,23 @@ impl Supervisor {
             tokio::select! {
                 // The handle sends nothing after `Forget`.
                 command = self.commands.recv(), if !self.forget => {
-                    let Some(command) = command else { return End::Dropped };
+                    let Some(command) = command else { return Ok(End::Dropped) };
                     self.take(command);
                     while let Ok(command) = self.commands.try_recv() {
                         self.take(command);
                     }
                 }
                 permit = events.reserve(), if !reports.is_empty() => {
-                    let Ok(permit) = permit else { return End::Dropped };
+                    let Ok(permit) = permit else { return Ok(End::Dropped) };
                     if let Some(event) = reports.pop_front() {
                         permit.send((self.host, event));
                     }
                 }
                 ready = link.stream.readable(), if may_read => {
                     let heard = ready.and_then(|()| link.read());
-                    let known = self.hear(&mut link, &mut reports);
-                    if let Err(error) = known.and(heard) {
-                        return self.lost(&link, reports, error).await;
-                    }
+                    self.hear(link, reports).and(heard)?;
                 }
-                ready = link.stream.writable(), if !link.outbox.is_empty() => {
-                    if let Err(error) = ready {
-                        return self.lost(&link, reports, error).await;
-                    }
-                }
+                ready = link.stream.writable(), if !link.outbox.is_empty() => ready?,
                 () = until(force) => self.force().await,
             }
             if !may_read {
@@ -72,22 +80,12 @@ impl Supervisor {
         }
     }
 
-    /// Reports what was received before the loss. Returns how the connection ended.
-    async fn lost(&mut self, link: &Link, reports: VecDeque<HostEvent>, error: io::Error) -> End {
-        for event in reports {
-            if self.place.events.send((self.host, event)).await.is_err() {
-                return End::Dropped;
-            }
-        }
-        if link.sent.exit { End::Forgotten } else { End::Lost(error) }
-    }
-
     fn say(&mut self, link: &mut Link) {
         let Link { outbox, sent, .. } = link;
         if outbox.len() >= OUTBOX {
             return;
         }
-        let acked = self.output.acked();
+        let acked = self.output.acked;
         if acked > sent.ack {
             crash::point("before-ack");
             sent.ack = acked;
@@ -176,7 +174,7 @@ mod tests {
     use super::*;
     use crate::host::HostEvents;
     use crate::host::reaper::Reaper;
-    use crate::host::shim::place::{Command, Leases, Place};
+    use crate::host::shim::{Command, Place};
     use crate::log::BoundedLog;
 
     struct Bench {
@@ -195,7 +193,8 @@ mod tests {
             events,
             log: BoundedLog::open(&state.path().join("log"), 1 << 20),
             line_limit: 64 << 20,
-            leases: Leases { idle: 0, busy: 0 },
+            idle_lease: 0,
+            busy_lease: 0,
         };
         let (commands, mut supervisor) = Supervisor::new(HostId(3), "7-3", place);
         supervisor.reported = Reported::Running;
@@ -232,10 +231,10 @@ mod tests {
                 _ => 0,
             });
             assert_eq!(told.sum::<usize>(), lines);
-            assert_eq!(supervisor.output.acked(), 0, "nothing is committed");
+            assert_eq!(supervisor.output.acked, 0, "nothing is committed");
         }
         supervisor.output.ack(6);
-        assert_eq!(supervisor.output.acked(), 6);
+        assert_eq!(supervisor.output.acked, 6);
     }
 
     #[tokio::test]

@@ -20,11 +20,11 @@ use tokio::time::Instant;
 
 use super::link::{End, Link};
 use super::output::{self, Gap, Output};
-use super::place::{Command, Leases, Place, Start};
 use super::stdin::Stdin;
+use super::{Command, Place, Start};
 use crate::clock::until;
 use crate::crash;
-use crate::host::reaper::{KnownAgent, Leftovers};
+use crate::host::reaper::KnownAgent;
 
 /// First and longest pause between attempts to reach a shim.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
@@ -99,7 +99,7 @@ impl Supervisor {
             output: Output::from(0, false, place.line_limit),
             written: 0,
             step: None,
-            lease: place.leases.idle,
+            lease: place.idle_lease,
             force_at: None,
             unverified: false,
             forget: false,
@@ -172,8 +172,8 @@ impl Supervisor {
         self.reported = Reported::Ended;
         let reason = "its process is gone".to_owned();
         self.report(HostEvent::Lost { reason }).await;
-        let marker = self.shim_dir.marker().to_owned();
-        self.place.reaper.sweep(self.host, Leftovers::Marked { marker, leader: self.leader });
+        let (marker, leader) = (self.shim_dir.marker().to_owned(), self.leader);
+        self.place.reaper.sweep(self.host, move || Orphans::marked(&marker, leader));
     }
 
     async fn supervise(mut self) {
@@ -214,7 +214,7 @@ impl Supervisor {
 
     /// Does not change in a connection that achieves nothing.
     fn progress(&self) -> (u64, u64, u64, Reported) {
-        (self.output.received(), self.output.acked(), self.written, self.reported)
+        (self.output.received, self.output.acked, self.written, self.reported)
     }
 
     /// Tries to reach the shim until it answers or is dead.
@@ -230,7 +230,7 @@ impl Supervisor {
                 Identity::Dead => return Found::Dead,
                 Identity::Alive(record) => {
                     self.place.reaper.know_shim(self.host, record.shim);
-                    match Link::open(&record, self.output.acked()).await {
+                    match Link::open(&record, self.output.acked).await {
                         Ok((link, hello)) => return Found::Reached(link, hello),
                         Err(error) => tracing::debug!(host = self.host.0, %error, "no answer"),
                     }
@@ -266,8 +266,8 @@ impl Supervisor {
             ToHost::Write { chunk, line } => self.stdin.push(chunk, line),
             ToHost::Ack(offset) => self.output.ack(offset),
             ToHost::Lease(busy) => {
-                let Leases { idle, busy: long } = self.place.leases;
-                self.lease = if busy { long } else { idle };
+                let Place { idle_lease, busy_lease, .. } = self.place;
+                self.lease = if busy { busy_lease } else { idle_lease };
             }
             ToHost::Forget => self.forget = true,
             ToHost::Stop(step) => self.stop(step),
@@ -327,18 +327,18 @@ impl Supervisor {
             "a part of an agent's input or output is missing; ending the agent"
         );
         self.stop(StopStep::Kill);
-        match self.reported {
+        let event = match self.reported {
             Reported::Nothing => {
-                let reason = format!("a part of its {what} was lost");
-                self.report(HostEvent::Lost { reason }).await;
+                HostEvent::Lost { reason: format!("a part of its {what} was lost") }
             }
             Reported::Running => {
                 let ending = format!("ended with a loss of its {what}");
-                self.report(HostEvent::Exited { ending, stderr: String::new() }).await;
+                HostEvent::Exited { ending, stderr: String::new() }
             }
-            Reported::Ended | Reported::Gone => {}
-        }
-        self.reported = self.reported.max(Reported::Ended);
+            Reported::Ended | Reported::Gone => return self.given_up = true,
+        };
+        self.report(event).await;
+        self.reported = Reported::Ended;
         self.given_up = true;
     }
 
@@ -384,11 +384,21 @@ impl Supervisor {
             // The shim may be starting at this moment; without its directory it gives up.
             self.remove_dir().await;
         }
-        let record = record.ok().flatten();
+        let agent = record.ok().flatten().and_then(|record| record.agent);
         let exit = self.shim_dir.exit().ok().flatten();
         let leftover = self.leftover();
         if self.reported == Reported::Nothing {
-            self.report_found(record, exit.is_some(), leftover.as_ref()).await;
+            // A shim of an earlier daemon.
+            let event = if exit.is_some() || leftover.is_some() {
+                self.reported = Reported::Running;
+                let ProcessId { pid, start } = agent.unwrap_or(self.leader);
+                let length = leftover.as_ref().map_or(0, |leftover| leftover.bytes.limit());
+                HostEvent::Adopted { pid, start, end: self.output.received + length }
+            } else {
+                self.reported = Reported::Ended;
+                HostEvent::Lost { reason: "the agent's shim process was killed".to_owned() }
+            };
+            self.report(event).await;
         }
         if self.reported == Reported::Running {
             self.report_end(exit, leftover).await;
@@ -396,7 +406,8 @@ impl Supervisor {
         if self.reported == Reported::Ended {
             self.reported = Reported::Gone;
             // The reaper reports when nothing is left.
-            self.place.reaper.sweep(self.host, Leftovers::Hosted(self.shim_dir.clone()));
+            let shim_dir = self.shim_dir.clone();
+            self.place.reaper.sweep(self.host, move || Orphans::of(&shim_dir));
         }
         while !self.forget {
             if self.dismiss {
@@ -408,27 +419,6 @@ impl Supervisor {
             }
         }
         self.clean_up().await;
-    }
-
-    /// Reports a dead shim of an earlier daemon: with what it left, or as lost.
-    async fn report_found(
-        &mut self,
-        record: Option<Record>,
-        has_exit: bool,
-        leftover: Option<&Leftover>,
-    ) {
-        let ProcessId { pid, start } =
-            record.and_then(|record| record.agent).unwrap_or(self.leader);
-        if has_exit || leftover.is_some() {
-            let length = leftover.map_or(0, |leftover| leftover.bytes.limit());
-            let end = self.output.received() + length;
-            self.reported = Reported::Running;
-            self.report(HostEvent::Adopted { pid, start, end }).await;
-        } else {
-            self.reported = Reported::Ended;
-            let reason = "the agent's shim process was killed".to_owned();
-            self.report(HostEvent::Lost { reason }).await;
-        }
     }
 
     async fn report_end(&mut self, exit: Option<Status>, leftover: Option<Leftover>) {
@@ -447,7 +437,7 @@ impl Supervisor {
 
     /// Returns the output that the dead shim kept, if nothing is missing before it.
     fn leftover(&mut self) -> Option<Leftover> {
-        let found = self.shim_dir.leftover(self.output.received());
+        let found = self.shim_dir.leftover(self.output.received);
         let leftover = found.inspect_err(|error| {
             let error = with_sources(error);
             tracing::error!(
@@ -480,7 +470,7 @@ impl Supervisor {
                 return Ok(());
             }
             bytes = rest;
-            let at = self.output.received();
+            let at = self.output.received;
             // Each piece begins where the last one ended.
             if self.output.push(at, &piece).is_ok() {
                 let frames = self.output.frames();
