@@ -49,12 +49,11 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
 
 fn quirks(config: &Config, paths: &Paths) -> BTreeMap<String, Profile> {
     let named = config.agents.values().filter(|known| !known.info_names.is_empty());
-    named
-        .flat_map(|known| {
-            let profile = hub_profile(config, known, paths);
-            known.info_names.iter().map(move |name| (name.clone(), profile.clone()))
-        })
-        .collect()
+    let profiles = named.flat_map(|known| {
+        let names = known.info_names.iter();
+        names.map(move |name| (name.clone(), hub_profile(config, known, paths)))
+    });
+    profiles.collect()
 }
 
 fn workspace(workspace: &config::Workspace) -> Workspace {
@@ -111,7 +110,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
             leftovers: ms(profile.stop.leftovers),
         },
         restart: Restart {
-            on_failure: profile.restart == config::Restart::OnFailure,
+            on_failure: profile.restart_on_failure,
             delay: ms(profile.restart_delay),
             max_delay: ms(profile.restart_max_delay),
             budget: profile.restart_budget,
@@ -122,7 +121,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         late_replay: profile.late_replay,
         load_after: ms(profile.load_after),
         replays: profile.replays,
-        empty_turn_fails: profile.empty_turn == config::EmptyTurn::Failed,
+        empty_turn_fails: profile.empty_turn_fails,
         failed_turn: profile.failed_turn.clone(),
         use_resume: profile.restore.contains(&RestoreMethod::Resume),
         use_load: profile.restore.contains(&RestoreMethod::Load),

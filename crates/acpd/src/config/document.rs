@@ -83,7 +83,7 @@ pub(super) fn sift<'i, T: Deserialize<'i>>(
             break;
         };
         if !damaged.contains(&error.span().unwrap_or_default()) {
-            flawed.extend(taken.place.split().1);
+            flawed.extend(split(&taken.path).1);
             taken.report(text, &error);
         }
         damaged.extend(taken.outer);
@@ -92,7 +92,7 @@ pub(super) fn sift<'i, T: Deserialize<'i>>(
 }
 
 struct Taken<'i> {
-    place: Place,
+    path: Vec<String>,
     /// Spans of the tables and lists around it.
     outer: Vec<Range<usize>>,
     /// `None` for an item of a list.
@@ -108,10 +108,7 @@ fn take<'i>(value: &mut Value<'i>, error: &Error) -> Option<Taken<'i>> {
     let is_meant = |value: &Value<'i>| {
         error.span() == Some(value.span()) && (value.get_ref().is_array() || !is_list)
     };
-    let new = |name, value| {
-        let place = Place { path: Vec::new(), is_item: true };
-        Taken { place, outer: Vec::new(), name, value }
-    };
+    let new = |name, value| Taken { path: Vec::new(), outer: Vec::new(), name, value };
     let mut taken = match value.get_mut() {
         DeValue::Table(table) => {
             let inner = |(name, item): (&Name<'i>, &mut Value<'i>)| {
@@ -123,11 +120,9 @@ fn take<'i>(value: &mut Value<'i>, error: &Error) -> Option<Taken<'i>> {
                 let (name, _) =
                     table.iter().find(|(name, item)| is_named(name) || is_meant(item))?;
                 let (name, item) = table.remove_entry(&name.clone())?;
-                let mut taken = new(Some(name.clone()), item);
-                taken.place.is_item = false;
-                Some((name, taken))
+                Some((name.clone(), new(Some(name), item)))
             })?;
-            taken.place.path.insert(0, name.get_ref().to_string());
+            taken.path.insert(0, name.get_ref().to_string());
             taken
         }
         DeValue::Array(items) => {
@@ -148,24 +143,24 @@ fn take<'i>(value: &mut Value<'i>, error: &Error) -> Option<Taken<'i>> {
 
 impl Taken<'_> {
     fn report(&self, text: &SourceText<'_>, error: &Error) {
-        let (place, message) = (&self.place, error.message());
+        let (place, message) = (shown(&self.path), error.message());
         // A table that is written through its entries only has the span of its name.
         let is_named = |name: &&Name<'_>| {
             error.span() == Some(name.span()) && !message.starts_with("invalid type: map")
         };
         let Some(name) = self.name.as_ref().filter(is_named) else {
             let (reason, hint) = self.reason(message);
-            return text.mistake(&self.value.span(), format!("{place} {reason}"), hint);
+            let item = if self.name.is_none() { "an item of " } else { "" };
+            return text.mistake(&self.value.span(), format!("{item}{place} {reason}"), hint);
         };
-        let removed = REMOVED.iter().find(|(key, _)| place.is(key));
+        let removed = REMOVED.iter().find(|(key, _)| is(&self.path, key));
         let (message, hint) = if let Some((_, instead)) = removed {
             (format!("{place} was removed"), Some((*instead).to_owned()))
         } else if message.starts_with("unknown field") {
-            (format!("unknown key {place}"), suggestion(place, &listed(message)))
+            (format!("unknown key {place}"), suggestion(&self.path, &listed(message)))
         } else {
             let (_, wanted) = message.rsplit_once(", expected ").unwrap_or_default();
-            let path = place.path[..place.path.len() - 1].to_vec();
-            let outer = Place { path, is_item: false };
+            let outer = shown(&self.path[..self.path.len() - 1]);
             (format!("{outer} has an entry {:?}, which is not {wanted}", name.get_ref()), None)
         };
         text.mistake(&name.span(), message, hint);
@@ -180,7 +175,7 @@ impl Taken<'_> {
         let wanted = match wanted {
             "a boolean" => "true or false".to_owned(),
             "a list of tables" | "a sequence" => {
-                format!("a list of tables: `[[{}]]`", self.place.path.join("."))
+                format!("a list of tables: `[[{}]]`", self.path.join("."))
             }
             record if record.starts_with("struct ") => "a table".to_owned(),
             _ if problem.starts_with("unknown variant") => one_of(&listed(error)),
@@ -189,7 +184,7 @@ impl Taken<'_> {
         let (kind, quoted) = found(value);
         // An address may contain a password.
         let may_be_secret = |name: &str| name == "url" || SECRET_TABLES.contains(&name);
-        let is_secret = self.place.path.iter().any(|name| may_be_secret(name));
+        let is_secret = self.path.iter().any(|name| may_be_secret(name));
         let mut hint = Some(hint).filter(|hint| !hint.is_empty()).map(str::to_owned);
         let reason = if problem.starts_with("invalid type") {
             if wanted == "a string" && !value.is_array() && !value.is_table() {
@@ -231,8 +226,8 @@ fn found(value: &DeValue<'_>) -> (&'static str, String) {
 }
 
 /// Returns a similar name, or the table to which a key belongs, or the keys of a reference.
-fn suggestion(place: &Place, known: &[String]) -> Option<String> {
-    let (unknown, table) = place.split();
+fn suggestion(path: &[String], known: &[String]) -> Option<String> {
+    let (unknown, table) = split(path);
     if table.is_none() {
         if let Some((name, _)) = sections().iter().find(|(_, keys)| keys.contains(&unknown)) {
             return Some(format!("`{unknown}` belongs in `[{name}]`"));
@@ -256,41 +251,30 @@ pub(super) fn is_misplaced(table: &str, key: &str) -> bool {
         || ((is_agent || table == "defaults") && CATALOGUE_KEYS.contains(&key))
 }
 
-struct Place {
-    path: Vec<String>,
-    /// An item of the list at `path`.
-    is_item: bool,
+/// Returns whether the path is `key`, in which a `*` stands for any name.
+fn is(path: &[String], key: &str) -> bool {
+    let fits = |(name, wanted): (&String, &str)| wanted == "*" || name == wanted;
+    key.split('.').count() == path.len() && path.iter().zip(key.split('.')).all(fits)
 }
 
-impl Place {
-    /// A `*` in `key` stands for any name.
-    fn is(&self, key: &str) -> bool {
-        let names: Vec<&str> = key.split('.').collect();
-        let fits = |(name, wanted): (&String, &&str)| *wanted == "*" || name == wanted;
-        names.len() == self.path.len() && self.path.iter().zip(&names).all(fits)
+/// Returns the dotted key, and the header of its table if it has one.
+fn split(path: &[String]) -> (String, Option<String>) {
+    let (tables, is_list) = match path.first().map_or("", String::as_str) {
+        "agents" | "mcp" => (2, false),
+        "policy" if path.get(1).is_some_and(|name| name == "rules") => (2, true),
+        "workspace" => (1, true),
+        _ => (1, false),
+    };
+    if path.len() <= tables {
+        return (path.join("."), None);
     }
-
-    /// Returns the dotted key, and the header of its table if it has one.
-    fn split(&self) -> (String, Option<String>) {
-        let (tables, is_list) = match self.path.first().map_or("", String::as_str) {
-            "agents" | "mcp" => (2, false),
-            "policy" if self.path.get(1).is_some_and(|name| name == "rules") => (2, true),
-            "workspace" => (1, true),
-            _ => (1, false),
-        };
-        if self.path.len() <= tables {
-            return (self.path.join("."), None);
-        }
-        let header = self.path[..tables].join(".");
-        (self.path[tables..].join("."), Some(if is_list { format!("[{header}]") } else { header }))
-    }
+    let header = path[..tables].join(".");
+    (path[tables..].join("."), Some(if is_list { format!("[{header}]") } else { header }))
 }
 
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (key, table) = self.split();
-        let item = if self.is_item { "an item of " } else { "" };
-        write!(f, "{item}`{key}`")?;
-        table.map_or(Ok(()), |table| write!(f, " in `[{table}]`"))
-    }
+/// Returns the key with its table, as a message names it.
+fn shown(path: &[String]) -> String {
+    let (key, table) = split(path);
+    let table = table.map_or_else(String::new, |table| format!(" in `[{table}]`"));
+    format!("`{key}`{table}")
 }

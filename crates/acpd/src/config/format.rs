@@ -72,12 +72,15 @@ pub(super) trait Format: Sized {
 pub(super) struct As<F>(PhantomData<F>);
 
 impl<F: Format> As<F> {
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<F::Value, D::Error> {
-        from.deserialize_any(As::<F>(PhantomData))
+    /// Reads a value, for a field in which it may be optional.
+    pub(super) fn deserialize<'de, D: Deserializer<'de>, T: From<F::Value>>(
+        from: D,
+    ) -> Result<T, D::Error> {
+        from.deserialize_any(As::<F>(PhantomData)).map(T::from)
     }
 
     /// Always fails: schemars asks for defaults, which are in `defaults.toml`.
-    pub(super) fn serialize<S: Serializer>(_: &F::Value, _: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<T, S: Serializer>(_: &T, _: S) -> Result<S::Ok, S::Error> {
         Err(S::Error::custom("values are not written"))
     }
 
@@ -168,30 +171,6 @@ impl<'de, F: Format> Visitor<'de> for As<F> {
 
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<F::Value, A::Error> {
         F::table(entries)
-    }
-}
-
-impl<F: Format> Format for Option<F> {
-    type Value = Option<F::Value>;
-
-    fn wanted() -> String {
-        F::wanted()
-    }
-
-    fn schema() -> Json {
-        F::schema()
-    }
-
-    fn text<E: Error>(text: &str) -> Result<Self::Value, E> {
-        F::text(text).map(Some)
-    }
-
-    fn number<E: Error>(number: i128) -> Result<Self::Value, E> {
-        F::number(number).map(Some)
-    }
-
-    fn list<'de, A: SeqAccess<'de>>(items: A) -> Result<Self::Value, A::Error> {
-        F::list(items).map(Some)
     }
 }
 
@@ -456,6 +435,10 @@ fn word(text: &str) -> Read<String> {
     if text.contains('\0') { Err(Some("cannot hold a NUL character")) } else { Ok(text.to_owned()) }
 }
 
+fn choice(text: &str, yes: &str, no: &str) -> Read<bool> {
+    if text == yes || text == no { Ok(text == yes) } else { Err(None) }
+}
+
 fn valid(text: &str, is_valid: bool) -> Read<String> {
     if is_valid { Ok(text.to_owned()) } else { Err(None) }
 }
@@ -491,6 +474,14 @@ texts! {
 
     File: PathBuf, Directory::wanted(), pattern("^(~/|/)"),
         |text| directory(text)?.ok_or(Some("names no file"));
+
+    /// Whether an agent is started again after the end that it was not asked for.
+    OnFailure: bool, "\"on-failure\" or \"never\"", json!({"enum": ["on-failure", "never"]}),
+        |text| choice(text, "on-failure", "never");
+
+    /// Whether a turn without a word of the agent has failed.
+    Failed: bool, "\"ended\" or \"failed\"", json!({"enum": ["ended", "failed"]}),
+        |text| choice(text, "failed", "ended");
 
     /// A text without NUL, as programs take it.
     Word: String, "a string", pattern("^[^\\x00]*$"), word;

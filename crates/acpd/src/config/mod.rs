@@ -20,10 +20,8 @@ mod document;
 mod error;
 mod file;
 mod format;
-mod inherited;
 mod launch;
 mod layers;
-mod on_disk;
 mod profile;
 mod redacted;
 #[cfg(test)]
@@ -36,22 +34,23 @@ mod servers;
 mod values;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use acpd_sys::files::ReadError;
+use acpd_api::ConfigChanged;
+use acpd_sys::files::{ReadError, Version, version};
 
 pub use error::ConfigError;
 pub use format::LONGEST_LINE;
 pub(crate) use launch::expand_home;
 pub use launch::installed::{Installed, installed};
+use launch::starts_alike;
 pub use launch::{
     command_line, environment, every_agent_gets, executable, fingerprint, resolve_program,
     with_home,
 };
-pub use on_disk::OnDisk;
 pub use profile::{
-    ClosedBy, EmptyTurn, Offer, OnInterrupted, OnLimit, OnLost, Profile, Reseed, Restart,
-    RestoreMethod, Sharing, StopTimes, Transport, Variables,
+    ClosedBy, Offer, OnInterrupted, OnLimit, OnLost, Profile, Reseed, RestoreMethod, Sharing,
+    StopTimes, Transport, Variables,
 };
 pub use redacted::redacted;
 pub use resolved::{Config, DEMO_AGENT, policy};
@@ -81,4 +80,38 @@ fn text_of(path: &Path) -> Result<String, ConfigError> {
 
 pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     Ok(file::read(path, text)?.0)
+}
+
+/// The file that the daemon has read, and its changes after that. It is not watched: each question
+/// looks at it.
+#[derive(Debug)]
+pub struct OnDisk {
+    path: PathBuf,
+    version: Option<Version>,
+}
+
+impl OnDisk {
+    /// Call it before the file is read, so that no change is missed.
+    pub fn now(path: &Path) -> OnDisk {
+        OnDisk { path: path.to_owned(), version: version(path) }
+    }
+
+    pub fn change(&self, known: &Config) -> Option<ConfigChanged> {
+        let now = version(&self.path);
+        if now == self.version {
+            return None;
+        }
+        let (mistakes, agents) = match load(&self.path) {
+            Ok(config) if config == *known => return None,
+            Ok(config) => {
+                let is_other = |old: &&Profile| {
+                    old.enabled && config.agent(&old.name).is_ok_and(|new| !starts_alike(old, new))
+                };
+                let agents = known.agents.values().filter(is_other);
+                (Vec::new(), agents.map(|agent| agent.name.clone().into()).collect())
+            }
+            Err(error) => (error.mistakes().to_vec(), Vec::new()),
+        };
+        Some(ConfigChanged { at: now.map(|version| version.changed_at()), mistakes, agents })
+    }
 }

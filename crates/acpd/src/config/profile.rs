@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::format::{
-    Address, As, Command, Directory, Each, ErrorText, FailureText, File, Member, OneOf, Record,
-    Table, Time, TimeOrNever, Timeout, VariableName, VariablePattern, Whole, Word,
+    Address, As, Command, Directory, Each, ErrorText, Failed, FailureText, File, Member, OnFailure,
+    OneOf, Record, Table, Time, TimeOrNever, Timeout, VariableName, VariablePattern, Whole, Word,
 };
 use crate::config::secrets::{Credential, CredentialFormat};
 
@@ -103,8 +103,8 @@ pub struct Profile {
     #[serde(with = "As::<Record<StopTimes>>")]
     pub stop: StopTimes,
     /// Whether an agent that died is started again.
-    #[serde(with = "As::<OneOf<Restart>>")]
-    pub restart: Restart,
+    #[serde(rename = "restart", with = "As::<OnFailure>")]
+    pub restart_on_failure: bool,
     /// The wait before a restart. It doubles with every failure in a row.
     #[serde(with = "As::<Time>")]
     pub restart_delay: Duration,
@@ -132,8 +132,8 @@ pub struct Profile {
     pub replays: bool,
     /// How a turn counts in which the agent says nothing: no text, no tool call. With `"failed"` it is
     /// an error, for agents that stay silent when their model fails.
-    #[serde(with = "As::<OneOf<EmptyTurn>>")]
-    pub empty_turn: EmptyTurn,
+    #[serde(rename = "empty_turn", with = "As::<Failed>")]
+    pub empty_turn_fails: bool,
     /// How to tell a turn that failed from one that ended, for agents that end both the same way: `"MEMBER=TEXT"`
     /// for the last update of the turn that has this member, or the answer to the prompt, with this text at its
     /// beginning. `"content.text=Error: "` is such a message.
@@ -199,7 +199,7 @@ pub struct Profile {
     pub login: Option<String>,
     /// The file in which the agent keeps its login. While a login is wanted, a change of it counts as
     /// one.
-    #[serde(with = "As::<Option<File>>")]
+    #[serde(with = "As::<File>")]
     pub login_file: Option<PathBuf>,
     /// How to tell an error of the agent that wants a login from others, for agents that do not say
     /// so with -32000: a text in its message or its data, in any case, or its code.
@@ -249,10 +249,10 @@ struct Tcp {
     spawn: bool,
     /// The port for `tcp.spawn`; 0 stands for a free one. It replaces `{port}` in the arguments of the
     /// command.
-    #[serde(with = "As::<Option<Whole<u16, 0>>>")]
+    #[serde(with = "As::<Whole<u16, 0>>")]
     port: Option<u16>,
     /// Start nothing, and talk with an agent that listens at this `host:port`. It is never stopped.
-    #[serde(with = "As::<Option<Address>>")]
+    #[serde(with = "As::<Address>")]
     connect: Option<String>,
 }
 
@@ -316,26 +316,6 @@ pub enum Transport<'a> {
     TcpSpawn(u16),
     /// A connection to this `host:port`.
     TcpConnect(&'a str),
-}
-
-/// Reasons to restart an agent that died.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Restart {
-    /// The agent ended without being stopped.
-    #[default]
-    OnFailure,
-    /// The agent is started when it is needed again.
-    Never,
-}
-
-/// Meanings of a turn without a word of the agent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EmptyTurn {
-    #[default]
-    Ended,
-    Failed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

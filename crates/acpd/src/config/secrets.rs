@@ -45,15 +45,15 @@ pub enum CredentialSource {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct CredentialTable {
-    #[serde(with = "As::<Option<Command<true>>>")]
+    #[serde(with = "As::<Command<true>>")]
     command: Option<Vec<String>>,
-    #[serde(with = "As::<Option<File>>")]
+    #[serde(with = "As::<File>")]
     file: Option<PathBuf>,
-    #[serde(with = "As::<Option<SourceName>>")]
+    #[serde(with = "As::<SourceName>")]
     env: Option<String>,
-    #[serde(with = "As::<Option<SourceName>>")]
+    #[serde(with = "As::<SourceName>")]
     systemd: Option<String>,
-    #[serde(with = "As::<Option<Timeout>>")]
+    #[serde(with = "As::<Timeout>")]
     ttl: Option<Duration>,
 }
 
@@ -131,9 +131,9 @@ impl fmt::Debug for Value {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct ReferenceTable {
-    #[serde(with = "As::<Option<VariableName>>")]
+    #[serde(with = "As::<VariableName>")]
     env: Option<String>,
-    #[serde(with = "As::<Option<File>>")]
+    #[serde(with = "As::<File>")]
     file: Option<PathBuf>,
     prefix: String,
 }

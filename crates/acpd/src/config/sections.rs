@@ -95,7 +95,7 @@ pub struct Hooks {
 pub struct Budget {
     /// What may be spent in a day, as far as agents tell the cost of their sessions, all of them together: an
     /// amount and its currency. When unset: as much as you like.
-    #[serde(with = "As::<Option<Money>>")]
+    #[serde(with = "As::<Money>")]
     pub per_day: Option<Cost>,
     /// What happens when it is spent. With `"warn"` people are told, in the session and in `acpctl ps`. With
     /// `"ask"` each prompt waits until a person allows it (`acpctl allow`), for as much again.
@@ -108,13 +108,13 @@ pub struct Budget {
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
     /// How long a session stays after its last use. When unset: until you delete it.
-    #[serde(with = "As::<Option<Timeout>>")]
+    #[serde(with = "As::<Timeout>")]
     pub max_age: Option<Duration>,
     /// How many sessions stay: those that were used last. When unset: all.
-    #[serde(with = "As::<Option<Whole<u32, 1>>>")]
+    #[serde(with = "As::<Whole<u32, 1>>")]
     pub max_sessions: Option<u32>,
     /// How much of what was said stays: of the sessions that were used last. When unset: all.
-    #[serde(with = "As::<Option<Size>>")]
+    #[serde(with = "As::<Size>")]
     pub max_size: Option<u64>,
 }
 
@@ -146,7 +146,7 @@ pub struct Workspace {
     /// shell, or `"detect"` for those that the files here call for. They may run code of the directory.
     /// `"editor:TOOL"` names the tool of an editor that is asked first, in place of the usual names. When unset, or an
     /// empty list: no command.
-    #[serde(with = "As::<Option<Each<CommandText>>>")]
+    #[serde(with = "As::<Each<CommandText>>")]
     pub diagnostics: Option<Vec<String>>,
     /// Whether sessions of all agents that work here stay until you delete them, whatever `[retention]` says.
     pub keep: bool,

@@ -25,7 +25,7 @@ pub struct McpServer {
     #[serde(with = "As::<Table<VariableName, ValueFormat>>")]
     pub env: Values,
     /// The address of a server that runs already.
-    #[serde(with = "As::<Option<WebAddress>>")]
+    #[serde(with = "As::<WebAddress>")]
     pub url: Option<String>,
     /// How to talk with the server at `url`.
     #[serde(with = "As::<OneOf<WebKind>>")]
@@ -38,7 +38,7 @@ pub struct McpServer {
     pub agents: Vec<String>,
     /// Only for sessions whose directory matches one of these globs, as in the rules of the
     /// policy. When unset: for all.
-    #[serde(with = "As::<Option<Folders>>")]
+    #[serde(with = "As::<Folders>")]
     pub workspace: Option<Workspaces>,
     /// Whether agents get the server at all.
     pub enabled: bool,

@@ -139,24 +139,18 @@ fn node_package(
     home: &Path,
 ) -> Option<PathBuf> {
     let path = variable(env, "PATH").unwrap_or_default();
-    let local = profile.cwd.as_deref().map(|cwd| {
-        let modules = cwd.join("node_modules");
-        (modules.join(".bin"), modules)
-    });
+    let with_bin = |modules: PathBuf| (modules.join(".bin"), modules);
+    let local = profile.cwd.as_deref().map(|cwd| with_bin(cwd.join("node_modules")));
     let global = std::env::split_paths(path)
         .filter(|bin| bin.is_absolute())
         .filter_map(|bin| Some((bin.clone(), programs::npm_packages_of(&bin)?)));
     let user = local.into_iter().chain(global);
-    user.chain(npx_caches(wanted, env, home))
+    user.chain(npx_caches(wanted, env, home).into_iter().map(with_bin))
         .find_map(|(bin, modules)| node_program(wanted, &bin, &modules))
 }
 
-/// Returns the cache folders that were made for this package, as `bin` and `node_modules`.
-fn npx_caches(
-    wanted: &Wanted<'_>,
-    env: &[(OsString, OsString)],
-    home: &Path,
-) -> Vec<(PathBuf, PathBuf)> {
+/// Returns the `node_modules` of the cache folders that were made for this package.
+fn npx_caches(wanted: &Wanted<'_>, env: &[(OsString, OsString)], home: &Path) -> Vec<PathBuf> {
     let given = |name: &str| variable(env, name).map(PathBuf::from);
     let cache = given("npm_config_cache").unwrap_or_else(|| programs::npm_cache(home, given));
     let entries = std::fs::read_dir(cache.join("_npx")).into_iter().flatten().flatten();
@@ -166,9 +160,7 @@ fn npx_caches(
         let npx = manifest(folder).and_then(|manifest| manifest.npx);
         npx.is_some_and(|npx| npx.packages == [wanted.text])
     };
-    let modules = |folder: PathBuf| folder.join("node_modules");
-    let fitting = folders.into_iter().filter(fits).map(modules);
-    fitting.map(|modules| (modules.join(".bin"), modules)).collect()
+    folders.into_iter().filter(fits).map(|folder| folder.join("node_modules")).collect()
 }
 
 /// Returns the package's program in `modules`, if the version is right and `npx` would take this
