@@ -81,20 +81,20 @@ pub(crate) async fn first_answer() {
 /// is a new one.
 pub(crate) fn answered(answer: Answer) -> Option<String> {
     let mut said = locked(&SHELL_STATE);
-    let (variables, problem) = match answer {
-        Answer::Whole(variables) => (Some((variables, true)), None),
+    let problem = match answer {
+        Answer::Whole(variables) => {
+            (said.variables, said.is_whole) = (Some(variables), true);
+            None
+        }
         Answer::Part(_, why) if said.is_whole => {
-            (None, Some(format!("{why}; agents get what it said before")))
+            Some(format!("{why}; agents get what it said before"))
         }
         Answer::Part(variables, why) => {
-            let text = format!("{why}; agents get only what a part of its files set");
-            (Some((variables, false)), Some(text))
+            said.variables = Some(variables);
+            Some(format!("{why}; agents get only what a part of its files set"))
         }
-        Answer::None(why) => (None, Some(why)),
+        Answer::None(why) => Some(why),
     };
-    if let Some((variables, is_whole)) = variables {
-        (said.variables, said.is_whole) = (Some(variables), is_whole);
-    }
     let before = std::mem::replace(&mut said.problem, problem.clone());
     // Later answers change nothing.
     ANSWERED.set(()).ok();

@@ -165,14 +165,13 @@ impl Filter {
     /// Changes the filter. Fails if the text is neither a level nor a filter.
     pub fn change(&self, level: &str) -> Result<(), Fault> {
         let Some(filter) = filter(level) else {
-            let near = acpd_api::nearest(level, LogLevel::LEVELS);
-            let shown = quote(level);
-            return Err(invalid(format!("`{shown}` is no level and no filter")).hint(
-                near.map_or_else(
-                    || format!("the levels are {}", LogLevel::LEVELS.join(", ")),
-                    |near| format!("did you mean `{near}`?"),
-                ),
-            ));
+            let text = format!("`{}` is no level and no filter", quote(level));
+            let hint = acpd_api::nearest(level, LogLevel::LEVELS).map_or_else(
+                || format!("the levels are {}", LogLevel::LEVELS.join(", ")),
+                |near| format!("did you mean `{near}`?"),
+            );
+            let fault = Fault::new(Reason::Invalid, text).with_code(code::INVALID_PARAMS);
+            return Err(fault.hint(hint));
         };
         let before = self.level().level;
         // Logged where it is not filtered out: before or after the change.
@@ -187,10 +186,6 @@ impl Filter {
         }
         Ok(())
     }
-}
-
-fn invalid(text: String) -> Fault {
-    Fault::new(Reason::Invalid, text).with_code(code::INVALID_PARAMS)
 }
 
 /// Starts logging: to the file in the background, otherwise to stderr.

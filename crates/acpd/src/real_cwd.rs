@@ -3,7 +3,7 @@
 //! The directories of clients are looked up when their lines arrive, so that the hub, agents and
 //! other clients see one name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
@@ -54,24 +54,20 @@ fn real(path: &Path) -> Option<String> {
 /// Gives sessions the real names of their directories, which an earlier acpd stored as given. The
 /// names that agents get stay.
 pub(crate) fn name_sessions(snapshot: &mut Snapshot) {
-    let mut names: BTreeMap<String, Option<String>> = BTreeMap::new();
-    for session in snapshot.sessions.values() {
-        names.entry(session.row.cwd.clone()).or_default();
-    }
+    let sessions = snapshot.sessions.values();
+    let wanted: BTreeSet<String> = sessions.map(|session| session.row.cwd.clone()).collect();
     let (found, names_found) = mpsc::channel();
-    let wanted: Vec<String> = names.keys().cloned().collect();
-    // A disk that does not answer blocks only this thread.
-    let looks = thread::Builder::new().name("directories".to_owned()).spawn(move || {
+    // A disk that does not answer blocks only this thread. Without it no name is found.
+    let looks = move || {
         for cwd in wanted {
             let real = real(Path::new(&cwd));
             if found.send((cwd, real)).is_err() {
                 return;
             }
         }
-    });
-    if looks.is_err() {
-        return;
-    }
+    };
+    thread::Builder::new().name("directories".to_owned()).spawn(looks).ok();
+    let mut names = BTreeMap::new();
     while let Ok((cwd, real)) = names_found.recv_timeout(PATIENCE) {
         names.insert(cwd, real);
     }

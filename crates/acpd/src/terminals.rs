@@ -18,7 +18,7 @@ use acpd_services::terminal::{
     CreateTerminal, Exit, Output, TerminalError, Terminals as Held, end_leftovers,
 };
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
@@ -35,10 +35,11 @@ const SHOWN: usize = 16 << 10;
 /// Bytes of output shown while the command runs.
 const GROWING: usize = 4 << 10;
 
+type Done = mpsc::UnboundedSender<Input>;
+
 #[derive(Debug)]
 pub struct Terminals {
-    worker: Worker<Held>,
-    done: mpsc::UnboundedSender<Input>,
+    worker: Worker<(Held, Done)>,
     marks: String,
 }
 
@@ -49,7 +50,7 @@ impl Terminals {
         incarnation: u64,
         reaper: Reaper,
         exe: PathBuf,
-        done: mpsc::UnboundedSender<Input>,
+        done: Done,
     ) -> io::Result<Terminals> {
         let marks = format!("{generation}-t");
         let prefix = marks.clone();
@@ -65,7 +66,7 @@ impl Terminals {
             tracing::error!(%error, "commands of an earlier daemon may still run");
         }
         let held = Held::new(Arc::new(reaper), GRACE, Some(exe));
-        Ok(Terminals { worker: Worker::start("terminals", held)?, done, marks })
+        Ok(Terminals { worker: Worker::start("terminals", (held, done))?, marks })
     }
 
     /// Runs a command in the agent's environment, and answers the request. Call it on the runtime.
@@ -87,7 +88,7 @@ impl Terminals {
             marker: format!("{}{}", self.marks, terminal.0),
         };
         let runtime = Handle::current();
-        self.order(move |held, done| {
+        self.worker.order(move |(held, done)| {
             match held.create(request).and_then(|()| held.wait(&id(terminal))) {
                 Ok(ended) => {
                     answer(done, terminal, Ok(Bytes::from_static(b"{}")));
@@ -103,7 +104,7 @@ impl Terminals {
     }
 
     pub fn output(&self, request: InteractionId, terminal: InteractionId) {
-        self.order(move |held, done| {
+        self.worker.order(move |(held, done)| {
             let output = held.output(&id(terminal));
             answer(done, request, output.map(result).map_err(|error| refusal(&error)));
         });
@@ -111,7 +112,7 @@ impl Terminals {
 
     /// Reports the end of a command's output, unless the command was released.
     pub fn look(&self, terminal: InteractionId) {
-        self.order(move |held, done| {
+        self.worker.order(move |(held, done)| {
             if let Ok(output) = held.output(&id(terminal)) {
                 let tail = tail_of(&output, GROWING);
                 done.send(Input::TerminalSeen { terminal, tail }).ok();
@@ -121,17 +122,17 @@ impl Terminals {
 
     pub fn kill(&self, terminal: InteractionId) {
         // The hub may not know yet that its start failed.
-        self.order(move |held, _| drop(held.kill(&id(terminal))));
+        self.worker.order(move |(held, _)| drop(held.kill(&id(terminal))));
     }
 
     pub fn release(&self, terminal: InteractionId) {
-        self.order(move |held, _| drop(held.release(&id(terminal))));
+        self.worker.order(move |(held, _)| drop(held.release(&id(terminal))));
     }
 
     /// Ends all commands, and waits for that up to 3 s.
     pub async fn end(self) {
         let end = async {
-            if let Some(ended) = self.worker.ask(Held::end).await {
+            if let Some(ended) = self.worker.ask(|(held, _)| held.end()).await {
                 ended.await;
             }
         };
@@ -139,22 +140,13 @@ impl Terminals {
             tracing::error!("some commands of agents did not end");
         }
     }
-
-    fn order(&self, order: impl FnOnce(&mut Held, &mpsc::UnboundedSender<Input>) + Send + 'static) {
-        let done = self.done.clone();
-        self.worker.order(move |held| order(held, &done));
-    }
 }
 
 fn id(terminal: InteractionId) -> String {
     terminal.0.to_string()
 }
 
-fn answer(
-    done: &mpsc::UnboundedSender<Input>,
-    request: InteractionId,
-    result: Result<Bytes, ErrorObject>,
-) {
+fn answer(done: &Done, request: InteractionId, result: Result<Bytes, ErrorObject>) {
     done.send(Input::Served { request, result }).ok();
 }
 
@@ -164,7 +156,7 @@ fn result(output: Output) -> Bytes {
     if let Some(Exit { code, signal }) = exit {
         result["exitStatus"] = json!({ "exitCode": code, "signal": signal });
     }
-    Value::to_string(&result).into()
+    result.to_string().into()
 }
 
 fn terminal_end(output: Output) -> TerminalEnd {

@@ -33,11 +33,8 @@ pub(super) enum Trouble {
 
 #[derive(Deserialize)]
 struct Line {
-    #[serde(default)]
     id: Option<Id>,
-    #[serde(default)]
     result: Option<Box<RawValue>>,
-    #[serde(default)]
     error: Option<Box<RawValue>>,
 }
 
