@@ -17,14 +17,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use acp_wire::{Body, Framer, Id, build};
+use acp_wire::{Body, ErrorObject, Framer, Id, build};
 use acpd_api::{
-    AgentInfo, AgentList, AgentMetrics, ConfigChanged, JournalMetrics, PackageInfo, Status,
+    AgentInfo, AgentList, AgentMetrics, ConfigChanged, JournalMetrics, PackageInfo, Reason, Status,
     VariableFrom, VariableInfo, is_named,
 };
 use acpd_core::ids::ClientId;
-use acpd_core::{ClientEvent, ClientOrigin, StatusPart, ToClient};
+use acpd_core::{ClientEvent, ClientOrigin, Fault, StatusPart, ToClient};
 use acpd_store::size_on_disk;
+use acpd_sys::limits::MORE_FILES;
 use acpd_sys::paths::Paths;
 use acpd_sys::runtime;
 use bytes::Bytes;
@@ -40,7 +41,6 @@ use crate::journal::Journal;
 use crate::log;
 use crate::login_shell;
 use crate::real_cwd::with_real_cwd;
-use crate::refusal::{no_descriptors, silent_for_too_long, tell};
 use crate::search::SearchIndex;
 
 /// Bytes per write; a longer line is written alone.
@@ -139,29 +139,23 @@ pub struct Service {
 impl Service {
     /// Adds whether agents are installed, as far as files show that; if not, how to install them,
     /// and why they cannot run.
-    async fn add_installed(&self, agents: &mut [AgentInfo]) {
-        let config = Arc::clone(&self.config);
-        let names: Vec<_> = agents.iter().map(|agent| agent.name.raw().to_owned()).collect();
-        let look = move || -> Vec<_> {
-            let found = |name: &String| {
-                let profile = config.agent(name).ok()?;
-                Some((look_for(profile), packages_of(profile)))
-            };
-            names.iter().map(found).collect()
+    async fn with_installed(&self, mut agents: Vec<AgentInfo>) -> Vec<AgentInfo> {
+        let (config, known) = (Arc::clone(&self.config), agents.clone());
+        let look = move || {
+            for agent in &mut agents {
+                let Ok(profile) = config.agent(agent.name.raw()) else { continue };
+                let Presence { is_installed, install, problem } = look_for(profile);
+                agent.installed = Some(is_installed);
+                if install.is_some() {
+                    agent.packages = packages_of(profile);
+                }
+                agent.install = install.map(Into::into);
+                agent.not_found = problem.map(|why| why.message.into());
+            }
+            agents
         };
         // After a failure the members stay empty.
-        let found = tokio::task::spawn_blocking(look).await.unwrap_or_default();
-        for (agent, found) in agents.iter_mut().zip(found) {
-            let Some((Presence { is_installed, install, problem }, packages)) = found else {
-                continue;
-            };
-            agent.installed = Some(is_installed);
-            if install.is_some() {
-                agent.packages = packages;
-            }
-            agent.install = install.map(Into::into);
-            agent.not_found = problem.map(|why| why.message().into());
-        }
+        tokio::task::spawn_blocking(look).await.unwrap_or(known)
     }
 
     async fn config_changed(&self) -> Option<ConfigChanged> {
@@ -276,29 +270,37 @@ pub(crate) async fn serve(
     let stream = Arc::new(stream);
     let mut lines = Lines::new(&stream, service.line_limit, Arc::clone(&service.half_lines));
     let Some(first) = first_lines(&mut lines, silence).await else { return };
-    let are_here = !service.config.has_remote_agent();
     let (events, config) = (service.events.clone(), Arc::clone(&service.config));
-    let found = default_for(&first, &config).await;
-    let first = looked_up(first, are_here).await;
+    let are_here = !config.has_remote_agent();
+    let first = looked_up(first, are_here, &config).await;
 
     let (sender, queue) = mpsc::unbounded_channel();
     let backlog = Arc::new(Backlog::default());
     let (cut, is_cut) = oneshot::channel();
     let sink = Sink { queue: sender, backlog: Arc::clone(&backlog), cut };
     let opened = FromClient::Event(ClientEvent::Opened(origin));
-    let found = found.map(|agent| FromClient::Event(ClientEvent::DefaultFound(agent)));
-    let said = FromClient::Event(ClientEvent::Lines(first));
-    for news in [FromClient::Sink(sink), opened].into_iter().chain(found).chain([said]) {
+    for news in [FromClient::Sink(sink), opened].into_iter().chain(first) {
         if events.send((client, news)).await.is_err() {
             return;
         }
     }
+    let read = async {
+        // Ends with this task, before the last lines are written.
+        let mut lines = lines;
+        while let Some(next) = lines.next().await {
+            for news in looked_up(next, are_here, &config).await {
+                if events.send((client, news)).await.is_err() {
+                    return;
+                }
+            }
+        }
+    };
     let writer = Arc::clone(&stream);
     let out = Out { client, writer, queue, backlog, lines: VecDeque::new(), service };
     let out = out.run();
     tokio::pin!(out);
     tokio::select! {
-        () = read_lines(client, lines, are_here, &config, &events) => {
+        () = read => {
             events.send((client, FromClient::Event(ClientEvent::Closed))).await.ok();
             // The peer has stopped sending, but may still read its answers.
             tokio::time::timeout(LAST_READ, out).await.ok();
@@ -332,33 +334,21 @@ async fn first_lines(lines: &mut Lines<'_>, silence: oneshot::Receiver<()>) -> O
     None
 }
 
-/// Replaces directories with their real names, if agents have the same directories.
-async fn looked_up(mut lines: Vec<Body>, are_here: bool) -> Vec<Body> {
+/// Returns lines as news of a client, after what the hub must know for them. Directories have their
+/// real names, if agents have the same directories.
+async fn looked_up(
+    mut lines: Vec<Body>,
+    are_here: bool,
+    config: &Arc<Config>,
+) -> impl Iterator<Item = FromClient> {
+    let found = default_for(&lines, config).await;
     for body in lines.iter_mut().filter(|_| are_here) {
         if let Body::Line(line) = body {
             *line = with_real_cwd(std::mem::take(line)).await;
         }
     }
-    lines
-}
-
-async fn read_lines(
-    client: ClientId,
-    mut lines: Lines<'_>,
-    are_here: bool,
-    config: &Arc<Config>,
-    events: &ClientEvents,
-) {
-    while let Some(lines) = lines.next().await {
-        let found = default_for(&lines, config).await;
-        let lines = looked_up(lines, are_here).await;
-        let found = found.map(ClientEvent::DefaultFound);
-        for event in found.into_iter().chain([ClientEvent::Lines(lines)]) {
-            if events.send((client, FromClient::Event(event))).await.is_err() {
-                return;
-            }
-        }
-    }
+    let found = found.map(ClientEvent::DefaultFound);
+    found.into_iter().chain([ClientEvent::Lines(lines)]).map(FromClient::Event)
 }
 
 struct Lines<'a> {
@@ -454,20 +444,18 @@ impl Out {
     }
 
     async fn answer(&mut self, what: ToClient) -> io::Result<()> {
-        let journal = &self.service.journal;
+        let Service { journal, index, log, .. } = &self.service;
+        let mut after = None;
         match what {
             ToClient::Line(line) => self.lines.push_back(line),
             ToClient::Rows(line) => {
                 self.lines.push_back(line);
-                self.flush().await?;
-                self.report(ClientEvent::RowsWritten).await;
-                return Ok(());
+                after = Some(ClientEvent::RowsWritten);
             }
             ToClient::Log(page) => self.lines.push_back(journal.log(page).await),
             ToClient::Values(values) => self.lines.push_back(journal.values(values).await),
             ToClient::Usage { id, asked } => self.lines.push_back(journal.usage(id, asked).await),
             ToClient::LogLevel { id, level } => {
-                let log = &self.service.log;
                 let changed = level.map_or(Ok(()), |level| log.change(&level));
                 self.lines.push_back(match changed {
                     Ok(()) => build::response(&id, &log.level()),
@@ -475,7 +463,7 @@ impl Out {
                 });
             }
             ToClient::Search { id, search } => {
-                self.lines.push_back(self.service.index.find(&id, *search).await);
+                self.lines.push_back(index.find(&id, *search).await);
             }
             ToClient::Status { id, status, part } => {
                 let line = self.status(&id, *status, part).await;
@@ -488,12 +476,14 @@ impl Out {
                 let piece = journal.piece(read).await;
                 let (lines, upto) = piece.ok_or_else(|| io::Error::other("unreadable journal"))?;
                 self.lines.extend(lines);
-                self.flush().await?;
-                self.report(ClientEvent::ReadDone { session, upto }).await;
-                return Ok(());
+                after = Some(ClientEvent::ReadDone { session, upto });
             }
         }
-        self.flush().await
+        self.flush().await?;
+        if let Some(event) = after {
+            self.report(event).await;
+        }
+        Ok(())
     }
 
     async fn status(&self, id: &Id, mut status: Status, part: StatusPart) -> Bytes {
@@ -504,22 +494,17 @@ impl Out {
             if all.is_empty() { Vec::new() } else { self.service.reaper.usage(all).await }
         };
         let changed = async {
-            if matches!(part, StatusPart::All(_)) {
-                self.service.config_changed().await
-            } else {
-                None
-            }
+            let is_all = matches!(part, StatusPart::All(_));
+            if is_all { self.service.config_changed().await } else { None }
         };
         // Each asks another thread, so the answer waits for the slower one only.
         let (usage, changed) = tokio::join!(usage, changed);
-        if !usage.is_empty() {
-            let mut usage = usage.into_iter();
-            for agent in &mut status.agents {
-                let trees = leaders(agent).count();
-                for usage in usage.by_ref().take(trees).filter(|usage| usage.processes > 0) {
-                    *agent.rss.get_or_insert_default() += usage.bytes;
-                    *agent.processes.get_or_insert_default() += usage.processes;
-                }
+        let mut usage = usage.into_iter();
+        for agent in &mut status.agents {
+            let trees = leaders(agent).count();
+            for usage in usage.by_ref().take(trees).filter(|usage| usage.processes > 0) {
+                *agent.rss.get_or_insert_default() += usage.bytes;
+                *agent.processes.get_or_insert_default() += usage.processes;
             }
         }
         match part {
@@ -530,10 +515,10 @@ impl Out {
             }
             StatusPart::Agents => {
                 self.service.add_shims(&mut status.agents);
-                self.service.add_installed(&mut status.agents).await;
+                let mut agents = self.service.with_installed(status.agents).await;
                 // Only the answer about one agent has the reason.
-                status.agents.iter_mut().for_each(|agent| agent.not_found = None);
-                build::response(id, &AgentList { agents: status.agents })
+                agents.iter_mut().for_each(|agent| agent.not_found = None);
+                build::response(id, &AgentList { agents })
             }
             StatusPart::Metrics(mut metrics) => {
                 self.service.add_sizes(&mut metrics.journal).await;
@@ -542,14 +527,12 @@ impl Out {
                 build::response(id, &metrics)
             }
             StatusPart::Agent(_) => {
-                let mut agent = status.agents.pop();
-                if let Some(agent) = &mut agent {
+                if let Some(agent) = status.agents.first_mut() {
                     login_shell::settled().await;
                     self.service.add_profile(agent);
-                    self.service.add_shims(std::slice::from_mut(agent));
-                    self.service.add_installed(std::slice::from_mut(agent)).await;
                 }
-                build::response(id, &agent)
+                self.service.add_shims(&mut status.agents);
+                build::response(id, &self.service.with_installed(status.agents).await.pop())
             }
         }
     }
@@ -579,4 +562,31 @@ impl Out {
         }
         writer.write_all(&block).await
     }
+}
+
+pub(crate) fn no_descriptors() -> ErrorObject {
+    too_many(
+        "acpd has no file descriptors left for another connection",
+        &format!("close a client, or {MORE_FILES}"),
+    )
+}
+
+fn silent_for_too_long() -> ErrorObject {
+    too_many(
+        "the connection was closed: it sent nothing, and other connections came",
+        "connect again, and send a request at once",
+    )
+}
+
+fn too_many(text: &str, hint: &str) -> ErrorObject {
+    Fault::new(Reason::TooMany, text).hint(hint).object()
+}
+
+/// Sends the only line to a connection that is closed before it becomes a client. It has room for
+/// that.
+pub(crate) async fn tell(mut stream: &Stream, why: &ErrorObject) {
+    let mut line = build::error(&Id::null(), why).to_vec();
+    line.push(b'\n');
+    // The connection is closed in any case.
+    stream.write_all(&line).await.ok();
 }

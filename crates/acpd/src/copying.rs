@@ -21,9 +21,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn back_up(file: &Path) -> Result<(), Failure> {
     let paths = start()?;
-    let copied = acpd_store::back_up(&paths.database(), file, print_progress()).map_err(failure)?;
-    print_line(&CopyLine::Done(report(file, copied)));
-    Ok(())
+    print_copied(file, acpd_store::back_up(&paths.database(), file, print_progress()))
 }
 
 /// Replaces the journal with a backup, or only reads the backup. After an error everything is as it
@@ -31,16 +29,12 @@ pub fn back_up(file: &Path) -> Result<(), Failure> {
 pub fn restore(file: &Path, check: bool) -> Result<(), Failure> {
     let paths = start()?;
     if check {
-        let found = acpd_store::look(file).map_err(failure)?;
-        print_line(&CopyLine::Done(report(file, found)));
-        return Ok(());
+        return print_copied(file, acpd_store::look(file));
     }
     check::private_dirs(&paths)?;
     let _lock = InstanceLock::acquire(&paths.lock()).map_err(|error| locked(&error))?;
     let (journal, index) = (paths.database(), paths.search_index());
-    let copied = acpd_store::restore(file, &journal, &index, print_progress()).map_err(failure)?;
-    print_line(&CopyLine::Done(report(&journal, copied)));
-    Ok(())
+    print_copied(&journal, acpd_store::restore(file, &journal, &index, print_progress()))
 }
 
 /// Makes new files as private as those of a daemon.
@@ -71,14 +65,14 @@ fn print_line(line: &CopyLine) {
     writeln!(out, "{text}").and_then(|()| out.flush()).ok();
 }
 
-fn report(file: &Path, copied: Copied) -> CopyReport {
+fn print_copied(file: &Path, copied: Result<Copied, CopyError>) -> Result<(), Failure> {
+    let Copied { bytes, sessions, updated, kept } = copied.map_err(|error| {
+        let code = if error.is_missing() { ExitCode::NotFound } else { ExitCode::Error };
+        let hint = error.hint();
+        Failure { code, ..Failure::new(error, hint) }
+    })?;
     let name = |path: &Path| Untrusted::from(path.display().to_string());
-    let Copied { bytes, sessions, updated, kept } = copied;
-    CopyReport { file: name(file), bytes, sessions, updated, kept: kept.as_deref().map(name) }
-}
-
-fn failure(error: CopyError) -> Failure {
-    let code = if error.is_missing() { ExitCode::NotFound } else { ExitCode::Error };
-    let hint = error.hint();
-    Failure::new(error, hint).with_code(code)
+    let (file, kept) = (name(file), kept.as_deref().map(name));
+    print_line(&CopyLine::Done(CopyReport { file, bytes, sessions, updated, kept }));
+    Ok(())
 }

@@ -30,9 +30,8 @@ use interprocess::local_socket::tokio::{Listener, Stream};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::clients::{Service, serve};
+use crate::clients::{Service, no_descriptors, serve, tell};
 use crate::clock::until;
-use crate::refusal::{no_descriptors, tell};
 
 /// Time between checks of the socket's file.
 const CHECK: Duration = Duration::from_mins(1);

@@ -1,6 +1,7 @@
 //! Errors for people: what failed, and what to do about it.
 
 use std::fmt;
+use std::io;
 
 use acpd_api::ExitCode;
 use acpd_core::SpawnError;
@@ -8,32 +9,15 @@ use acpd_core::SpawnError;
 /// A failure of a command of `acpd`. Displays its hint, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    message: String,
-    hint: Option<String>,
-    code: ExitCode,
+    pub message: String,
+    pub hint: Option<String>,
+    pub code: ExitCode,
 }
 
 impl Failure {
     pub(crate) fn new(message: impl fmt::Display, hint: Option<impl fmt::Display>) -> Failure {
         let hint = hint.map(|hint| hint.to_string());
         Failure { message: message.to_string(), hint, code: ExitCode::Error }
-    }
-
-    #[must_use]
-    pub(crate) fn with_code(self, code: ExitCode) -> Failure {
-        Failure { code, ..self }
-    }
-
-    pub fn code(&self) -> ExitCode {
-        self.code
-    }
-
-    pub fn message(&self) -> &str {
-        &self.message
-    }
-
-    pub fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
     }
 
     /// Returns why an agent is not started. If that is `permanent`, another attempt cannot help.
@@ -43,6 +27,12 @@ impl Failure {
 
     pub(crate) fn system(what: &str, error: impl fmt::Display) -> Failure {
         Failure::new(format!("{what}: {error}"), None::<String>)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::new(error, None::<String>)
     }
 }
 

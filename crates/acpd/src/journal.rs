@@ -2,8 +2,10 @@
 //!
 //! Architecture invariant: a read transaction ends before its lines go to a socket, so a slow
 //! client never keeps the write-ahead log from being emptied.
+//!
+//! Another thread measures journals for the hub, so that no reader and no write waits.
 
-use std::fmt;
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -13,11 +15,12 @@ use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::profile::Reseed;
 use acpd_core::record::{EventKind, ValueKey};
 use acpd_core::views::without_boolean_options;
-use acpd_core::{Fault, LogPage, Read, ReadStyle, SessionValues};
-use acpd_store::{Reader, StoreError};
+use acpd_core::{Fault, Input, LogPage, Look, Read, ReadStyle, SessionValues};
+use acpd_store::{Reader, Sizes as Measured, StoreError};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
+use tokio::sync::mpsc;
 
 use crate::summary::summarize;
 use crate::worker::Worker;
@@ -28,7 +31,6 @@ const PIECE: usize = 1 << 20;
 const LOG_BYTES: usize = 4 << 20;
 /// Pauses before a failed read is repeated.
 const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(200)];
-const GONE: &str = "its reader has died";
 
 /// Lines, and the position of the last one.
 type Piece = (Vec<Bytes>, Seq);
@@ -49,24 +51,34 @@ impl Journal {
 
     /// Returns the response to `_acpd/session/log`.
     pub async fn log(&self, page: LogPage) -> Bytes {
-        let id = page.id.clone();
-        self.0.ask(|reader| log(reader, page)).await.unwrap_or_else(|| failure(&id, GONE))
+        self.answer(page.id.clone(), |reader| log(reader, page)).await
     }
 
     /// Returns the response to `_acpd/usage`.
     pub async fn usage(&self, id: Id, asked: UsageParams) -> Bytes {
-        let totals = self.0.ask(move |reader| reader.usage(asked)).await;
-        match totals {
-            Some(Ok(totals)) => build::response(&id, &UsageReport { totals }),
-            Some(Err(error)) => failure(&id, &error),
-            None => failure(&id, GONE),
-        }
+        let of = id.clone();
+        self.answer(id, move |reader| {
+            Ok(build::response(&of, &UsageReport { totals: reader.usage(asked)? }))
+        })
+        .await
     }
 
     pub async fn values(&self, values: SessionValues) -> Bytes {
-        let id = values.id.clone();
-        let answer = self.0.ask(|reader| session_values(reader, values)).await;
-        answer.unwrap_or_else(|| failure(&id, GONE))
+        self.answer(values.id.clone(), |reader| session_values(reader, values)).await
+    }
+
+    async fn answer(
+        &self,
+        id: Id,
+        read: impl FnOnce(&mut Reader) -> Result<Bytes, StoreError> + Send + 'static,
+    ) -> Bytes {
+        let why = match self.0.ask(read).await {
+            Some(Ok(response)) => return response,
+            Some(Err(error)) => error.to_string(),
+            None => "its reader has died".to_owned(),
+        };
+        let text = format!("the journal could not be read: {why}");
+        build::error(&id, &Fault::new(Reason::StoreFailed, text).object())
     }
 
     /// Returns a summary or a transcript of a session up to a position; empty if it cannot be read.
@@ -115,11 +127,8 @@ fn read_piece(reader: &mut Reader, read: &Read) -> Result<Piece, StoreError> {
     Ok((lines.collect(), if done { upto } else { last }))
 }
 
-fn log(reader: &mut Reader, page: LogPage) -> Bytes {
-    let rows = match reader.events(page.session, page.after, page.upto, LOG_BYTES) {
-        Ok(rows) => rows,
-        Err(error) => return failure(&page.id, error),
-    };
+fn log(reader: &mut Reader, page: LogPage) -> Result<Bytes, StoreError> {
+    let rows = reader.events(page.session, page.after, page.upto, LOG_BYTES)?;
     let rows: Vec<_> = rows.into_iter().take(page.limit as usize).collect();
     let next = rows.last().map(|row| row.seq).filter(|seq| *seq < page.upto);
     let entries: Vec<LogEntry> = rows
@@ -131,14 +140,12 @@ fn log(reader: &mut Reader, page: LogPage) -> Bytes {
             Some(LogEntry { seq: row.seq, line: RawValue::from_string(text).ok()? })
         })
         .collect();
-    build::response(&page.id, &LogResult { session_id: page.session_id.into(), entries, next })
+    let result = LogResult { session_id: page.session_id.into(), entries, next };
+    Ok(build::response(&page.id, &result))
 }
 
-fn session_values(reader: &mut Reader, asked: SessionValues) -> Bytes {
-    let values = match reader.values(asked.session) {
-        Ok(values) => values,
-        Err(error) => return failure(&asked.id, error),
-    };
+fn session_values(reader: &mut Reader, asked: SessionValues) -> Result<Bytes, StoreError> {
+    let values = reader.values(asked.session)?;
     let mut result = Bytes::from(format!("{{{}}}", asked.extra));
     for (key, mut json) in values {
         match (key, &asked.mode) {
@@ -152,10 +159,38 @@ fn session_values(reader: &mut Reader, asked: SessionValues) -> Bytes {
         }
         result = set_member(&result, &[key.as_str()], &json);
     }
-    set_member(&build::response(&asked.id, &json!(null)), &["result"], &result)
+    Ok(set_member(&build::response(&asked.id, &json!(null)), &["result"], &result))
 }
 
-fn failure(id: &Id, error: impl fmt::Display) -> Bytes {
-    let text = format!("the journal could not be read: {error}");
-    build::error(id, &Fault::new(Reason::StoreFailed, text).object())
+#[derive(Debug)]
+pub struct Sizes {
+    /// Opened at its first use. Remembers its measurements.
+    worker: Worker<Option<Measured>>,
+    journal: PathBuf,
+    done: mpsc::UnboundedSender<Input>,
+}
+
+impl Sizes {
+    /// `journal` is an open database.
+    pub fn new(journal: PathBuf, done: mpsc::UnboundedSender<Input>) -> std::io::Result<Sizes> {
+        Ok(Sizes { worker: Worker::start("sizes", None)?, journal, done })
+    }
+
+    /// Never waits.
+    pub fn measure(&self, look: Look, sessions: Vec<SessionKey>) {
+        let (journal, done) = (self.journal.clone(), self.done.clone());
+        self.worker.order(move |known| {
+            let open = || Measured::open(&journal).map_err(|error| error.to_string());
+            let opened = known.take().map_or_else(open, Ok);
+            let sizes = opened.and_then(|mut opened| {
+                let sizes = opened.of(sessions).map_err(|error| error.to_string())?;
+                *known = Some(opened);
+                Ok(sizes)
+            });
+            if let Err(reason) = &sizes {
+                tracing::warn!(reason, "the journal could not be measured");
+            }
+            done.send(Input::Measured { look, sizes }).ok();
+        });
+    }
 }

@@ -28,16 +28,13 @@ pub mod login_shell;
 pub mod logins;
 pub mod mcp;
 mod real_cwd;
-mod refusal;
 pub mod relay;
 pub mod search;
 pub mod service;
 pub mod services;
 pub mod settings;
 pub mod signals;
-pub mod sizes;
 mod summary;
-pub mod suspend;
 pub mod terminals;
 pub mod worker;
 

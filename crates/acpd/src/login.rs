@@ -10,14 +10,19 @@ use crate::check;
 use crate::config;
 use crate::failure::Failure;
 
-#[derive(Debug)]
+#[derive(Debug, clap::Args)]
 pub struct Login {
-    pub agent: String,
-    /// Set if `words` are added to the agent's own command line.
-    pub own: bool,
-    pub env: Vec<String>,
-    /// A command line, or more arguments.
-    pub words: Vec<String>,
+    /// The agent.
+    agent: String,
+    /// Add the words to the agent's own command line.
+    #[arg(long)]
+    own: bool,
+    /// A variable to set.
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    /// The command line.
+    #[arg(last = true)]
+    words: Vec<String>,
 }
 
 /// Executes the login in this process, with the agent's environment; returns only on failure.

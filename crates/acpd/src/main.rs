@@ -1,6 +1,5 @@
 //! The program `acpd`: the daemon and its helpers.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -73,19 +72,7 @@ enum Command {
     CrashPoints,
     /// Become the program that logs an agent in.
     #[command(hide = true)]
-    Login {
-        /// The agent.
-        agent: String,
-        /// Add the words to the agent's own command line.
-        #[arg(long)]
-        own: bool,
-        /// A variable to set.
-        #[arg(long, value_name = "NAME=VALUE")]
-        env: Vec<String>,
-        /// The command line.
-        #[arg(last = true)]
-        words: Vec<String>,
-    },
+    Login(login::Login),
     /// The agent `demo`: scripted, without login and network.
     #[command(hide = true)]
     ScriptedAgent,
@@ -107,65 +94,48 @@ fn main() -> ExitCode {
         [_, command] if command == keeper::ARGUMENT => return keeper::run(),
         _ => {}
     }
-    match Cli::parse().command {
-        Command::Run { background } => ended(acpd::daemon::run(background)),
-        Command::Check => shown(acpd::check::run()),
-        Command::Config { schema: true, .. } => {
-            shown(Ok::<_, Failure>(format!("{:#}", acpd::config::schema())))
-        }
-        Command::Config { values: true, .. } => tell(acpd::check::values()),
-        Command::Config { .. } => tell(acpd::check::report()),
-        Command::Backup { file } => copied(acpd::copying::back_up(&file)),
-        Command::Restore { check, file } => copied(acpd::copying::restore(&file, check)),
-        Command::ConfigRedacted => shown(acpd::check::redacted()),
-        Command::Login { agent, own, env, words } => {
-            failed(&login::run(login::Login { agent, own, env, words }));
-            LOGIN_NOT_BEGUN.into()
+    run(Cli::parse().command).unwrap_or_else(|failure| failed(&failure))
+}
+
+fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Run { background } => acpd::daemon::run(background)?,
+        Command::Check => print(&acpd::check::run()?),
+        Command::Config { schema: true, .. } => print(&format!("{:#}", acpd::config::schema())),
+        Command::Config { values: true, .. } => print_json(&acpd::check::values()?),
+        Command::Config { .. } => print_json(&acpd::check::report()?),
+        Command::Backup { file } => acpd::copying::back_up(&file)?,
+        Command::Restore { check, file } => acpd::copying::restore(&file, check)?,
+        Command::ConfigRedacted => print(&acpd::check::redacted()?),
+        Command::Login(login) => {
+            failed(&login::run(login));
+            return Ok(LOGIN_NOT_BEGUN.into());
         }
         #[cfg(feature = "crash-points")]
-        Command::CrashPoints => shown(Ok::<_, Failure>(acpd::crash::POINTS.join("\n"))),
-        Command::Environment => ended(acpd::login_shell::print()),
-        Command::Discover { json } => ended(acpd::discover::run(json)),
-        Command::Man { dir } => ended(clap_mangen::generate_to(Cli::command(), dir)),
+        Command::CrashPoints => print(&acpd::crash::POINTS.join("\n")),
+        Command::Environment => acpd::login_shell::print()?,
+        Command::Discover { json } => acpd::discover::run(json)?,
+        Command::Man { dir } => clap_mangen::generate_to(Cli::command(), dir)?,
         Command::ScriptedAgent => {
-            acpd_demo::run(acpd_demo::Options::new(acpd_demo::Options::default_state()))
+            let state = acpd_demo::Options::default_state();
+            return Ok(acpd_demo::run(acpd_demo::Options::new(state)));
         }
     }
+    Ok(ExitCode::SUCCESS)
 }
 
-fn ended(done: Result<(), impl fmt::Display>) -> ExitCode {
-    done.map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
+#[expect(clippy::print_stdout, reason = "what it is for")]
+fn print(text: &str) {
+    println!("{}", text.trim_end());
 }
 
-fn shown(text: Result<String, impl fmt::Display>) -> ExitCode {
-    let print = |text: String| {
-        #[expect(clippy::print_stdout, reason = "what it is for")]
-        {
-            println!("{}", text.trim_end());
-        }
-    };
-    ended(text.map(print))
-}
-
-fn tell(found: Result<impl Serialize, Failure>) -> ExitCode {
-    shown(found.map(|found| json::line(&found).unwrap_or_default()))
+fn print_json(found: &impl Serialize) {
+    print(&json::line(found).unwrap_or_default());
 }
 
 /// Programs read the exit code, too.
-fn copied(done: Result<(), Failure>) -> ExitCode {
-    done.map_or_else(
-        |failure| {
-            failed(&failure);
-            failure.code().code().into()
-        },
-        |()| ExitCode::SUCCESS,
-    )
-}
-
-fn failed(failure: &dyn fmt::Display) -> ExitCode {
-    #[expect(clippy::print_stderr, reason = "the last word of the program")]
-    {
-        eprintln!("error: {}", escape::prose(&failure.to_string()));
-    }
-    ExitCode::FAILURE
+#[expect(clippy::print_stderr, reason = "the last word of the program")]
+fn failed(failure: &Failure) -> ExitCode {
+    eprintln!("error: {}", escape::prose(&failure.to_string()));
+    failure.code.code().into()
 }

@@ -4,7 +4,6 @@
 //! daemon works without an index: a failure is logged, and the index is opened again with the next
 //! ended turn or the next search.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use acp_wire::{Id, build};
@@ -37,10 +36,12 @@ impl SearchIndex {
     /// Returns the response to `_acpd/session/search`.
     pub async fn find(&self, id: &Id, search: Search) -> Bytes {
         let found = self.0.ask(move |keeper| keeper.with(|index| find(index, search))).await;
-        match found {
-            Some(Ok(result)) => build::response(id, &result),
-            Some(Err(error)) => failure(id, error),
-            None => failure(id, "its thread has died"),
+        match found.unwrap_or_else(|| Err("its thread has died".to_owned())) {
+            Ok(result) => build::response(id, &result),
+            Err(why) => {
+                let text = format!("the search index cannot be used: {why}");
+                build::error(id, &Fault::new(Reason::StoreFailed, text).object())
+            }
         }
     }
 }
@@ -94,9 +95,4 @@ fn find(index: &mut Index, search: Search) -> Result<SearchResult, StoreError> {
         Some(Hit { session, seq, at, by, snippet })
     });
     Ok(SearchResult { hits: hits.collect() })
-}
-
-fn failure(id: &Id, error: impl fmt::Display) -> Bytes {
-    let text = format!("the search index cannot be used: {error}");
-    build::error(id, &Fault::new(Reason::StoreFailed, text).object())
 }

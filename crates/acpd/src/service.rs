@@ -15,7 +15,7 @@ pub struct Pulse {
     manager: ServiceManager,
     ticks: Option<Interval>,
     /// A round is in progress.
-    asked: bool,
+    pub asked: bool,
 }
 
 impl Pulse {
@@ -38,10 +38,6 @@ impl Pulse {
             }
             _ => std::future::pending().await,
         }
-    }
-
-    pub fn asked(&mut self) {
-        self.asked = true;
     }
 
     /// Completes a round, because the store has reported.

@@ -224,9 +224,8 @@ impl<'t> Check<'_, 't> {
         if let (Err(unknown), Some(value)) =
             (config.agent(&config.default_agent), self.layers.file.get("default_agent"))
         {
-            let hint = unknown.hint().map(str::to_owned);
-            let message = format!("`default_agent`: {}", unknown.message());
-            self.text.mistake(&value.span(), message, hint);
+            let message = format!("`default_agent`: {}", unknown.message);
+            self.text.mistake(&value.span(), message, unknown.hint);
         }
     }
 }

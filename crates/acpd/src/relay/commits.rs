@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::mpsc::TrySendError;
 use std::time::Instant;
 
-use acpd_api::Histogram;
 use acpd_core::{Accepted, Batch, Effect, Timing};
 use acpd_store::{CommitBatch, Writer};
 
@@ -16,7 +15,7 @@ const PENDING: usize = 32;
 /// The store's writer has died. Nothing can be stored, so nothing may run.
 pub(super) struct WriterDied;
 
-struct Pending {
+pub(super) struct Pending {
     /// `None` if there is nothing to commit, only an order to keep.
     tag: Option<u64>,
     /// When the records were given to the store.
@@ -26,40 +25,20 @@ struct Pending {
 }
 
 pub(super) struct Commits {
-    writer: Writer,
-    pending: VecDeque<Pending>,
+    pub(super) writer: Writer,
+    pub(super) pending: VecDeque<Pending>,
     /// Batches for which the store had no room.
     unsent: VecDeque<CommitBatch>,
     next_tag: u64,
-    failing: bool,
+    pub(super) failing: bool,
     /// Times of transactions.
-    took: Timing,
+    pub(super) took: Timing,
 }
 
 impl Commits {
     pub(super) fn new(writer: Writer) -> Commits {
         let (pending, unsent) = (VecDeque::new(), VecDeque::new());
         Commits { writer, pending, unsent, next_tag: 0, failing: false, took: Timing::quick() }
-    }
-
-    pub(super) fn into_writer(self) -> Writer {
-        self.writer
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.pending.is_empty()
-    }
-
-    pub(super) fn waiting(&self) -> usize {
-        self.pending.len()
-    }
-
-    pub(super) fn latency(&self) -> Histogram {
-        self.took.histogram()
-    }
-
-    pub(super) fn is_failing(&self) -> bool {
-        self.failing
     }
 
     /// Returns whether agents may be read.
@@ -70,33 +49,28 @@ impl Commits {
     /// Gives the records of a batch to the store, and queues its effects. Returns the effects if
     /// they have nothing to wait for. `urgent` effects are not handled here.
     pub(super) fn push(&mut self, batch: Batch) -> Result<Vec<Effect>, WriterDied> {
-        let Batch { records, durable, effects, accepted, .. } = batch;
-        if records.is_empty() && (self.pending.is_empty() || effects.is_empty()) {
-            return Ok(effects);
+        let is_sent = !batch.records.is_empty();
+        if !is_sent && (self.pending.is_empty() || batch.effects.is_empty()) {
+            return Ok(batch.effects);
         }
         crash::point("before-commit");
-        let tag = (!records.is_empty()).then(|| self.tag());
-        let since = tag.map(|_| Instant::now());
-        self.pending.push_back(Pending { tag, since, effects, accepted });
-        if let Some(tag) = tag {
-            self.unsent.push_back(CommitBatch { records, durable, tag });
-            self.send()?;
-        }
+        self.queue(batch, is_sent)?;
         Ok(Vec::new())
     }
 
     /// Sends an empty batch through the store, whose report is a sign of life.
     pub(super) fn push_nothing(&mut self) -> Result<(), WriterDied> {
-        let tag = self.tag();
-        let (effects, accepted) = (Vec::new(), Vec::new());
-        self.pending.push_back(Pending { tag: Some(tag), since: None, effects, accepted });
-        self.unsent.push_back(CommitBatch { records: Vec::new(), durable: false, tag });
-        self.send()
+        self.queue(Batch::default(), true)
     }
 
-    fn tag(&mut self) -> u64 {
-        self.next_tag += 1;
-        self.next_tag
+    fn queue(&mut self, batch: Batch, is_sent: bool) -> Result<(), WriterDied> {
+        let Batch { records, durable, effects, accepted, .. } = batch;
+        self.next_tag += u64::from(is_sent);
+        let tag = is_sent.then_some(self.next_tag);
+        let since = (!records.is_empty()).then(Instant::now);
+        self.pending.push_back(Pending { tag, since, effects, accepted });
+        self.unsent.extend(tag.map(|tag| CommitBatch { records, durable, tag }));
+        if is_sent { self.send() } else { Ok(()) }
     }
 
     pub(super) fn send(&mut self) -> Result<(), WriterDied> {
@@ -135,10 +109,5 @@ impl Commits {
             &mut batch.effects
         });
         (batches.collect(), accepted)
-    }
-
-    /// Records that the journal can be written. Returns whether that is news.
-    pub(super) fn works(&mut self) -> bool {
-        std::mem::take(&mut self.failing)
     }
 }

@@ -9,7 +9,6 @@ use bytes::Bytes;
 
 use super::trace::Peer;
 use super::{End, Relay, TaskResult};
-use crate::config::{self, Transport};
 use crate::crash;
 use crate::credentials::Ready;
 use crate::log;
@@ -26,7 +25,8 @@ impl Relay {
     pub(super) fn perform(&mut self, effect: Effect, out: &mut Batch) {
         match effect {
             Effect::Client(client, what) => self.send(client, what, out),
-            Effect::Close(client) => self.sinks.remove(client),
+            // After its queued lines.
+            Effect::Close(client) => drop(self.sinks.by_client.remove(&client)),
             Effect::Host(host, order) => self.tell_host(host, order, out),
             Effect::Index(session) => self.readers.index.update(session),
             Effect::Spawn { host, agent } => match self.agents.config.agent(&agent) {
@@ -136,10 +136,7 @@ impl Relay {
         out: &mut Batch,
     ) {
         let profile = self.agents.config.agents.get(agent);
-        let is_elsewhere = |profile: &config::Profile| {
-            !profile.check_cwd || matches!(profile.transport(), Transport::TcpConnect(_))
-        };
-        if profile.is_some_and(is_elsewhere) {
+        if profile.is_some_and(|profile| !profile.check_cwd || profile.is_remote()) {
             return self.input(Input::DirectoryFound { question, exists: true }, out);
         }
         self.services.find_directory(question, cwd);
@@ -165,8 +162,8 @@ impl Relay {
 
     pub(super) fn send(&mut self, client: ClientId, mut what: ToClient, out: &mut Batch) {
         if let ToClient::Status { part: StatusPart::Metrics(metrics), .. } = &mut what {
-            metrics.queues.transactions = self.commits.waiting() as u64;
-            metrics.latencies.commit = self.commits.latency();
+            metrics.queues.transactions = self.commits.pending.len() as u64;
+            metrics.latencies.commit = self.commits.took.histogram();
             (metrics.journal.removed, metrics.journal.given_back) =
                 (self.tidied.removed, self.tidied.given_back);
         }

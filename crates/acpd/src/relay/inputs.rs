@@ -42,7 +42,7 @@ impl Relay {
 
     pub(super) fn client_event(&mut self, client: ClientId, news: FromClient, out: &mut Batch) {
         let event = match news {
-            FromClient::Sink(sink) => return self.sinks.insert(client, sink),
+            FromClient::Sink(sink) => return drop(self.sinks.by_client.insert(client, sink)),
             FromClient::Event(event) => event,
         };
         match &event {
@@ -51,7 +51,7 @@ impl Relay {
             }
             ClientEvent::Drained if !self.sinks.drained(client) => return,
             ClientEvent::Closed => {
-                self.sinks.remove(client);
+                self.sinks.by_client.remove(&client);
                 self.traces.end(client);
             }
             _ => {}
@@ -68,11 +68,11 @@ impl Relay {
             HostEvent::Refused(_) => self.hosts.refused(host),
             HostEvent::Adopted { pid, .. } => {
                 tracing::info!(host = host.0, pid, "an agent of an earlier daemon still runs");
-                self.opening.found(host);
+                self.opening.adopting.remove(&host);
             }
             HostEvent::Lost { reason } => {
                 tracing::info!(host = host.0, reason, "an agent of an earlier daemon is lost");
-                self.opening.found(host);
+                self.opening.adopting.remove(&host);
             }
             HostEvent::Exited { ending, .. } => {
                 tracing::info!(host = host.0, status = ending, "an agent has ended");
@@ -110,7 +110,7 @@ impl Relay {
     }
 
     fn store_works(&mut self, out: &mut Batch) {
-        if self.commits.works() {
+        if std::mem::take(&mut self.commits.failing) {
             tracing::warn!("the journal can be written again");
             self.input(Input::StoreWorks, out);
         }
@@ -153,7 +153,7 @@ impl Relay {
             self.restart = Some(brought);
             return self.leave_for(asker, out);
         };
-        let (reason, hint) = (failure.message(), failure.hint());
+        let (reason, hint) = (failure.message, failure.hint);
         // A client gets the error. After a signal there is only the log.
         match asker {
             Some(_) => tracing::info!(reason, "the daemon does not restart"),
@@ -163,9 +163,8 @@ impl Relay {
                 "the daemon does not restart, and keeps the old configuration"
             ),
         }
-        let text = format!("not restarted: {}", failure.message());
-        let mut fault = Fault::new(Reason::Other, text);
-        if let Some(hint) = failure.hint() {
+        let mut fault = Fault::new(Reason::Other, format!("not restarted: {reason}"));
+        if let Some(hint) = hint {
             fault = fault.hint(hint);
         }
         self.refuse(asker, &fault.object(), out);

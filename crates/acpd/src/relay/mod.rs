@@ -42,20 +42,18 @@ use self::trace::Traces;
 use crate::awake::Awake;
 use crate::check::Tried;
 use crate::clients::FromClient;
-use crate::clock::{Clock, until};
+use crate::clock::{Clock, SuspendWatch, until};
 use crate::credentials::{Credentials, Ready};
 use crate::helper_process::Helpers;
 use crate::hooks::Hooks;
 use crate::host::Agents;
-use crate::journal::Journal;
+use crate::journal::{Journal, Sizes};
 use crate::login_shell::LoginShell;
 use crate::logins::Logins;
 use crate::search::SearchIndex;
 use crate::service::Pulse;
 use crate::services::Services;
 use crate::signals::{Call, Calls};
-use crate::sizes::Sizes;
-use crate::suspend::SuspendWatch;
 use crate::terminals::Terminals;
 
 /// Rounds of one drain; each takes at most one client event and one host event.
@@ -201,7 +199,7 @@ impl Relay {
     /// Runs until the hub says that everything is over, or the daemon leaves.
     pub async fn run(mut self, mut from: Sources) -> Ended {
         while self.end.is_none() {
-            self.opening.open_if_ready(self.commits.is_empty());
+            self.opening.open_if_ready(self.commits.pending.is_empty());
             let (opening, idle) = (self.opening.by(), self.idle_at);
             let mut out = Batch::default();
             let deadline = self.hub.deadline();
@@ -265,9 +263,9 @@ impl Relay {
         };
         tokio::join!(self.helpers.end(), self.terminals.end(), awake);
         // Without their sinks the writers end after their queued lines.
-        self.sinks.clear();
+        self.sinks.by_client.clear();
         let restart = self.restart.filter(|_| self.end != Some(End::Aborted));
-        Ended { writer: self.commits.into_writer(), clients: from.clients, restart }
+        Ended { writer: self.commits.writer, clients: from.clients, restart }
     }
 
     /// Ends the daemon only: agents continue under their shims.
@@ -305,12 +303,12 @@ impl Relay {
     /// Sends an empty commit through the store, whose report is the sign of life for the service
     /// manager.
     fn pulse(&mut self, pulse: &mut Pulse) {
-        if self.commits.is_failing() {
+        if self.commits.failing {
             // The store has answered: it tries again by itself, and reports nothing until it
             // succeeds.
             return pulse.answer();
         }
-        pulse.asked();
+        pulse.asked = true;
         if let Err(WriterDied) = self.commits.push_nothing() {
             self.writer_died();
         }
@@ -347,7 +345,7 @@ impl Relay {
 
     /// Executes committed effects, without taking new events.
     async fn last_effects(&mut self, from: &mut Sources) {
-        while !self.commits.is_empty() {
+        while !self.commits.pending.is_empty() {
             let Some(report) = from.reports.recv().await else { return };
             self.reported(report, &mut from.pulse, &mut Batch::default());
         }

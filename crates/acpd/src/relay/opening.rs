@@ -19,7 +19,7 @@ pub(super) struct Opening {
     /// Latest time to accept clients.
     by: Instant,
     /// Hosts that are neither found nor given up.
-    adopting: BTreeSet<HostId>,
+    pub(super) adopting: BTreeSet<HostId>,
 }
 
 impl Opening {
@@ -35,10 +35,6 @@ impl Opening {
 
     pub(super) fn by(&self) -> Option<Instant> {
         self.tell.as_ref().map(|_| self.by)
-    }
-
-    pub(super) fn found(&mut self, host: HostId) {
-        self.adopting.remove(&host);
     }
 
     /// Accepts clients when all agents are found and that is `committed`, or the time is over.

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use glob::Pattern;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::sinks::{Room, Sinks};
+use super::sinks::Sinks;
 
 /// Longest line whose content is shown, in bytes.
 const SHOWN: usize = 256 << 10;
@@ -128,11 +128,9 @@ impl Seen<'_> {
             Ok(Message::Notification { method, .. }) => {
                 (LineKind::Notification, None, Some(method))
             }
-            Ok(Message::Response { id, outcome: Outcome::Result(_) }) => {
-                (LineKind::Response, Some(id), None)
-            }
-            Ok(Message::Response { id, outcome: Outcome::Error(_) }) => {
-                (LineKind::Error, Some(id), None)
+            Ok(Message::Response { id, outcome }) => {
+                let is_error = matches!(outcome, Outcome::Error(_));
+                (if is_error { LineKind::Error } else { LineKind::Response }, Some(id), None)
             }
             Err(_) => (LineKind::Unreadable, None, None),
         };
@@ -177,20 +175,18 @@ impl Tracer {
         {
             return true;
         }
-        let room = sinks.room(self.client);
-        if room == Room::Enough {
+        let has_room = sinks.has_room(self.client);
+        if has_room == Some(true) {
             let message = self.full.then(|| shown(line, bytes, method)).flatten();
+            let (agent, client) = match way.peer {
+                Peer::Agent(host) => (hub.agent_of(host).map(Into::into), None),
+                Peer::Client(client) => (None, Some(client.0)),
+            };
             let traced = Traced {
                 at: way.now.0,
                 direction: way.direction(),
-                agent: match way.peer {
-                    Peer::Agent(host) => hub.agent_of(host).map(Into::into),
-                    Peer::Client(_) => None,
-                },
-                client: match way.peer {
-                    Peer::Agent(_) => None,
-                    Peer::Client(client) => Some(client.0),
-                },
+                agent,
+                client,
                 kind: seen.kind,
                 id: id.as_ref().and_then(|id| RawValue::from_string(id.clone()).ok()).map(RawId),
                 method: method.map(Into::into),
@@ -216,7 +212,7 @@ impl Tracer {
             let asked = ShownRequest { method: method.to_owned(), session, at: Instant::now() };
             self.open.insert((way.peer, way.to_peer, id), asked);
         }
-        room != Room::Gone
+        has_room.is_some()
     }
 
     fn concerns(&self, peer: Peer, session: Option<&str>, hub: &Hub) -> bool {
