@@ -70,10 +70,7 @@ fn size(what: &ToClient) -> usize {
         ToClient::Status { status, .. } => 2048 * (1 + status.agents.len() + status.sessions.len()),
         ToClient::Values(values) => 1024 + values.extra.len(),
         ToClient::Search { search, .. } => 1024 * (1 + search.sessions.len()),
-        ToClient::Read(_)
-        | ToClient::Log(_)
-        | ToClient::Usage { .. }
-        | ToClient::LogLevel { .. } => 1024,
+        _ => 1024,
     }
 }
 
@@ -120,7 +117,7 @@ impl Sink {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Service {
     pub events: ClientEvents,
     pub journal: Journal,

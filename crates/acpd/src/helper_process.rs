@@ -87,8 +87,11 @@ impl Helpers {
         let start = move || {
             let (output, written) = io::pipe()?;
             let mut command = prepare(written)?;
-            set_apart(&mut command);
-            Ok((reaper.start_users(&mut command)?, output))
+            // Another mark instead of none: it belongs to no agent, even if an agent has started
+            // the daemon.
+            command.env("ACPD_HOST", "-");
+            detach_child(&mut command);
+            Ok((reaper.start_child(&mut command, true)?, output))
         };
         // Off the runtime: a program or a directory may be on a disk that does not answer.
         let (mut child, output) =
@@ -127,13 +130,6 @@ pub fn at_home(command: &mut Command) {
     if let Some(home) = std::env::home_dir().filter(|home| home.is_dir()) {
         command.current_dir(home);
     }
-}
-
-fn set_apart(command: &mut Command) {
-    // Another mark instead of none: it belongs to no agent, even if an agent has started the
-    // daemon.
-    command.env("ACPD_HOST", "-");
-    detach_child(command);
 }
 
 /// Reads until all writers have closed the pipe, or up to `most` bytes.

@@ -35,7 +35,7 @@ const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(2
 /// Lines, and the position of the last one.
 type Piece = (Vec<Bytes>, Seq);
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Journal(Worker<Reader>);
 
 impl Journal {
@@ -162,7 +162,6 @@ fn session_values(reader: &mut Reader, asked: SessionValues) -> Result<Bytes, St
     Ok(set_member(&build::response(&asked.id, &json!(null)), &["result"], &result))
 }
 
-#[derive(Debug)]
 pub struct Sizes {
     /// Opened at its first use. Remembers its measurements.
     worker: Worker<Option<Measured>>,

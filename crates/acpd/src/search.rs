@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 use crate::worker::Worker;
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct SearchIndex(Worker<Keeper>);
 
 impl SearchIndex {

@@ -37,7 +37,6 @@ const GROWING: usize = 4 << 10;
 
 type Done = mpsc::UnboundedSender<Input>;
 
-#[derive(Debug)]
 pub struct Terminals {
     worker: Worker<(Held, Done)>,
     marks: String,

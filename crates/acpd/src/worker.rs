@@ -1,6 +1,5 @@
 //! A thread that owns a value, and does one job after the other with it.
 
-use std::fmt;
 use std::io;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -15,12 +14,6 @@ pub struct Worker<T>(Sender<Job<T>>);
 impl<T> Clone for Worker<T> {
     fn clone(&self) -> Worker<T> {
         Worker(self.0.clone())
-    }
-}
-
-impl<T> fmt::Debug for Worker<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Worker")
     }
 }
 

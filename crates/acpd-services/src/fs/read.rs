@@ -53,7 +53,7 @@ pub fn read_text_file(
 ) -> Result<String, FsError> {
     let file = open(roots, path, effort)?;
     let read = || -> io::Result<_> {
-        let size = file.size()?;
+        let size = file.file.metadata()?.len();
         let first = wanted.first.unwrap_or(1).max(1);
         // A file that is too long to be returned is not read.
         let whole = first == 1 && wanted.limit.is_none();
@@ -113,12 +113,6 @@ pub struct Bounded {
     file: File,
     looked_at: u64,
     effort: Effort,
-}
-
-impl Bounded {
-    pub fn size(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
-    }
 }
 
 impl Read for Bounded {

@@ -52,12 +52,6 @@ enum Job {
     },
 }
 
-impl Job {
-    fn is_question(&self) -> bool {
-        matches!(self, Job::FindLeft { .. } | Job::Usage { .. })
-    }
-}
-
 #[derive(Debug, Clone)]
 pub(super) struct KnownAgent {
     pub(super) marker: String,
@@ -133,7 +127,7 @@ struct Swept {
 /// Terminals start their children here.
 impl acpd_services::terminal::Children for Reaper {
     fn start(&self, command: &mut Command) -> io::Result<Child> {
-        self.start_child(command)
+        self.start_child(command, false)
     }
 
     fn discard(&self, child: Child) {
@@ -167,17 +161,9 @@ impl Reaper {
         locked(&self.family)
     }
 
-    /// Starts a child that the caller has to reap or discard.
-    pub(crate) fn start_child(&self, command: &mut Command) -> io::Result<Child> {
-        self.start_one(command, false)
-    }
-
-    /// Like [`Reaper::start_child`], for a command of the user: its processes belong to no agent.
-    pub(crate) fn start_users(&self, command: &mut Command) -> io::Result<Child> {
-        self.start_one(command, true)
-    }
-
-    fn start_one(&self, command: &mut Command, is_users: bool) -> io::Result<Child> {
+    /// Starts a child that the caller has to reap or discard. Processes of a command of the user
+    /// belong to no agent.
+    pub(crate) fn start_child(&self, command: &mut Command, is_users: bool) -> io::Result<Child> {
         self.lock().starting += 1;
         let child = start(command);
         let mut family = self.lock();
@@ -291,7 +277,8 @@ fn run(queue: &Receiver<Job>, family: &Mutex<Family>, events: &HostEvents) {
         };
         match job {
             Ok(job) => {
-                if !job.is_question() {
+                // Questions change nothing.
+                if !matches!(job, Job::FindLeft { .. } | Job::Usage { .. }) {
                     (look, done) = (LOOK.0, Instant::now());
                 }
                 work(job, &mut trees, family, &mut unreported);
@@ -397,7 +384,7 @@ mod tests {
         let mut command = Command::new("sleep");
         command.arg("600").env("ACPD_HOST", "left-1").stdin(Stdio::null());
         detach_child(&mut command);
-        let child = reaper.start_child(&mut command).unwrap();
+        let child = reaper.start_child(&mut command, false).unwrap();
         let leader = ProcessId::of(child.id()).unwrap();
         reaper.know_shim(host, leader);
         let marker = "left-1".to_owned();
@@ -425,7 +412,7 @@ mod tests {
         command.arg("600").stdin(Stdio::null());
         detach_child_into(&mut command, OwnedFd::from(full).into());
         let starter = reaper.clone();
-        let start = thread::spawn(move || starter.start_users(&mut command).unwrap());
+        let start = thread::spawn(move || starter.start_child(&mut command, true).unwrap());
         while reaper.lock().starting == 0 {
             thread::yield_now();
         }
@@ -449,7 +436,7 @@ mod tests {
             let mut other = Command::new("sleep");
             other.arg("600").stdin(Stdio::null());
             detach_child(&mut other);
-            asker.discard(asker.start_users(&mut other).unwrap());
+            asker.discard(asker.start_child(&mut other, true).unwrap());
             // The thread answers, too.
             asker.usage(vec![own]).await;
         };

@@ -66,7 +66,6 @@ const IDLE: Duration = Duration::from_secs(5);
 /// Longest wait of a daemon that leaves its agents for its last effects.
 const LEAVING: Duration = Duration::from_secs(1);
 
-#[derive(Debug)]
 pub struct Readers {
     pub journal: Journal,
     pub index: SearchIndex,
