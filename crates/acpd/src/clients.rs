@@ -443,29 +443,23 @@ impl Out {
     async fn answer(&mut self, what: ToClient) -> io::Result<()> {
         let Service { journal, index, log, .. } = &self.service;
         let mut after = None;
-        match what {
-            ToClient::Line(line) => self.lines.push_back(line),
+        let line = match what {
+            ToClient::Line(line) => line,
             ToClient::Rows(line) => {
-                self.lines.push_back(line);
                 after = Some(ClientEvent::RowsWritten);
+                line
             }
-            ToClient::Log(page) => self.lines.push_back(journal.log(page).await),
-            ToClient::Values(values) => self.lines.push_back(journal.values(values).await),
-            ToClient::Usage { id, asked } => self.lines.push_back(journal.usage(id, asked).await),
+            ToClient::Log(page) => journal.log(page).await,
+            ToClient::Values(values) => journal.values(values).await,
+            ToClient::Usage { id, asked } => journal.usage(id, asked).await,
             ToClient::LogLevel { id, level } => {
-                let changed = level.map_or(Ok(()), |level| log.change(&level));
-                self.lines.push_back(match changed {
+                match level.map_or(Ok(()), |level| log.change(&level)) {
                     Ok(()) => build::response(&id, &log.level()),
                     Err(fault) => build::error(&id, &fault.object()),
-                });
+                }
             }
-            ToClient::Search { id, search } => {
-                self.lines.push_back(index.find(&id, *search).await);
-            }
-            ToClient::Status { id, status, part } => {
-                let line = self.status(&id, *status, part).await;
-                self.lines.push_back(line);
-            }
+            ToClient::Search { id, search } => index.find(&id, *search).await,
+            ToClient::Status { id, status, part } => self.status(&id, *status, part).await,
             ToClient::Read(read) => {
                 let session = read.session;
                 // Without this error the client would get later lines and miss these for ever. It
@@ -473,9 +467,12 @@ impl Out {
                 let piece = journal.piece(read).await;
                 let (lines, upto) = piece.ok_or_else(|| io::Error::other("unreadable journal"))?;
                 self.lines.extend(lines);
-                after = Some(ClientEvent::ReadDone { session, upto });
+                self.flush().await?;
+                self.report(ClientEvent::ReadDone { session, upto }).await;
+                return Ok(());
             }
-        }
+        };
+        self.lines.push_back(line);
         self.flush().await?;
         if let Some(event) = after {
             self.report(event).await;
