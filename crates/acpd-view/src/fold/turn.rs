@@ -4,7 +4,6 @@ use std::mem::discriminant;
 use std::sync::Arc;
 
 use acpd_api::Untrusted;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{OpenQuestions, Step, notice};
@@ -203,37 +202,30 @@ impl Turn {
     }
 
     pub(super) fn subagent(&mut self, step: &Step<'_>, update: &Map<String, Value>) -> Vec<Id> {
-        #[derive(Deserialize)]
-        struct State {
-            state: Untrusted,
-        }
         let Some(session) = text(update, "sessionId") else { return Vec::new() };
-        let state = update.get("state").and_then(|state| State::deserialize(state).ok());
+        let state = update.get("state").and_then(Value::as_object);
+        let state = state.and_then(|state| text(state, "state"));
         let title = text(update, "title");
         let mut changed = Vec::new();
-        if path(&self.blocks, &session).is_none() {
+        if !has_subagent(&self.blocks, &session) {
             // The announcement may be in another turn.
             changed = self.within(step, |blocks, changed| {
                 push(blocks, subagent(step.seq, &session), changed);
             });
         }
-        let Some(path) = path(&self.blocks, &session) else { return changed };
-        changed.extend(touch(&mut self.blocks, &path, step.seq));
-        let Some((at, above)) = path.split_last() else { return changed };
-        let block = &mut blocks_at(&mut self.blocks, above)[*at];
-        if let Kind::Subagent(subagent) = &mut block.kind {
+        let rules = (step, self.has_ended);
+        inside(&mut self.blocks, &session, rules, &mut changed, |subagent, progress, changed| {
             subagent.title = title.or(subagent.title.take());
-            subagent.state = state.map(|now| now.state).or(subagent.state.take());
-            block.progress = match subagent.state.as_ref().map(Untrusted::raw) {
+            subagent.state = state.or(subagent.state.take());
+            *progress = match subagent.state.as_ref().map(Untrusted::raw) {
                 Some("idle") => Progress::Done,
                 Some("unknown") => Progress::Interrupted,
                 _ => Progress::Running,
             };
-            if block.progress != Progress::Running {
-                end_all(&mut subagent.blocks, &mut changed);
+            if *progress != Progress::Running {
+                end_all(&mut subagent.blocks, changed);
             }
-        }
-        changed.extend(self.settle_path(&path, step.asked));
+        });
         changed.sort_unstable();
         changed.dedup();
         changed
@@ -261,47 +253,58 @@ impl Turn {
         step: &Step<'_>,
         change: impl FnOnce(&mut Vec<Block>, &mut Vec<Id>),
     ) -> Vec<Id> {
-        let mut changed = Vec::new();
-        let mut place = Vec::new();
-        if !step.is_own {
-            if path(&self.blocks, step.session).is_none() {
+        let (mut changed, has_ended) = (Vec::new(), self.has_ended);
+        let change = |blocks: &mut Vec<Block>, changed: &mut Vec<Id>| {
+            let mut here = Vec::new();
+            change(blocks, &mut here);
+            // Changed blocks are mostly near the end.
+            let mut left = here.len();
+            for block in blocks.iter_mut().rev().filter(|block| here.contains(&block.id)) {
+                apply_rules(block, has_ended, step.asked);
+                left -= 1;
+                if left == 0 {
+                    break;
+                }
+            }
+            changed.extend(here);
+        };
+        if step.is_own {
+            change(&mut self.blocks, &mut changed);
+        } else {
+            let session = step.session;
+            if !has_subagent(&self.blocks, session) {
                 // The announcement is in another turn, or before the first line that was read.
                 let id = Id::Around(step.seq);
-                let block = Block { id, ..subagent(step.seq, step.session) };
-                push(&mut self.blocks, block, &mut changed);
+                push(&mut self.blocks, Block { id, ..subagent(step.seq, session) }, &mut changed);
             }
-            place = path(&self.blocks, step.session).unwrap_or_default();
-            changed.extend(touch(&mut self.blocks, &place, step.seq));
+            let change =
+                |it: &mut Subagent, _: &mut _, changed: &mut _| change(&mut it.blocks, changed);
+            inside(&mut self.blocks, session, (step, has_ended), &mut changed, change);
         }
-        let blocks = blocks_at(&mut self.blocks, &place);
-        let mut here = Vec::new();
-        change(blocks, &mut here);
-        // Changed blocks are mostly near the end.
-        let mut left = here.len();
-        for block in blocks.iter_mut().rev().filter(|block| here.contains(&block.id)) {
-            apply_rules(block, self.has_ended, step.asked);
-            left -= 1;
-            if left == 0 {
-                break;
-            }
-        }
-        changed.extend(here);
-        changed.extend(self.settle_path(&place, step.asked));
         changed.sort_unstable();
         changed.dedup();
         changed
     }
+}
 
-    fn settle_path(&mut self, place: &[usize], asked: &OpenQuestions) -> Vec<Id> {
-        let mut changed = Vec::new();
-        for depth in (0..place.len()).rev() {
-            let block = &mut blocks_at(&mut self.blocks, &place[..depth])[place[depth]];
-            if apply_rules(block, self.has_ended, asked) {
-                changed.push(block.id);
-            }
-        }
-        changed
+/// Changes a subagent, and with it the subagents around it.
+fn inside(
+    blocks: &mut [Block],
+    session: &Untrusted,
+    (step, has_ended): (&Step<'_>, bool),
+    changed: &mut Vec<Id>,
+    change: impl FnOnce(&mut Subagent, &mut Progress, &mut Vec<Id>),
+) {
+    let is_in = |block: &&mut Block| has_subagent(std::slice::from_ref(block), session);
+    let Some(block) = blocks.iter_mut().rev().find(is_in) else { return };
+    match &mut block.kind {
+        Kind::Subagent(it) if it.session == *session => change(it, &mut block.progress, changed),
+        Kind::Subagent(it) => inside(&mut it.blocks, session, (step, has_ended), changed, change),
+        _ => {}
     }
+    block.last = step.seq;
+    changed.push(block.id);
+    apply_rules(block, has_ended, step.asked);
 }
 
 impl Message {
@@ -449,29 +452,10 @@ fn find(blocks: &[Block], id: Id) -> Option<(&Block, Id)> {
     })
 }
 
-/// Returns the indices that lead to a subagent, the outermost first.
-fn path(blocks: &[Block], session: &Untrusted) -> Option<Vec<usize>> {
-    blocks.iter().enumerate().rev().find_map(|(at, block)| match &block.kind {
-        Kind::Subagent(subagent) if subagent.session == *session => Some(vec![at]),
-        Kind::Subagent(subagent) => {
-            path(&subagent.blocks, session).map(|rest| [&[at], &rest[..]].concat())
-        }
-        _ => None,
+/// Returns whether a subagent is among the blocks, or in a subagent there.
+fn has_subagent(blocks: &[Block], session: &Untrusted) -> bool {
+    blocks.iter().rev().any(|block| {
+        matches!(&block.kind, Kind::Subagent(it)
+            if it.session == *session || has_subagent(&it.blocks, session))
     })
-}
-
-fn blocks_at<'a>(blocks: &'a mut Vec<Block>, path: &[usize]) -> &'a mut Vec<Block> {
-    path.iter().fold(blocks, |blocks, at| match &mut blocks[*at].kind {
-        Kind::Subagent(subagent) => &mut subagent.blocks,
-        _ => unreachable!("a path leads through subagents"),
-    })
-}
-
-fn touch(blocks: &mut Vec<Block>, path: &[usize], seq: u64) -> Vec<Id> {
-    let touched = (0..path.len()).map(|depth| {
-        let block = &mut blocks_at(blocks, &path[..depth])[path[depth]];
-        block.last = seq;
-        block.id
-    });
-    touched.collect()
 }
