@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::process::Stdio;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -33,7 +33,6 @@ use crate::app::{AppEvent, AppState, Cache, Effect, LinkId, Opens, Scene, view};
 use crate::canvas::Theme;
 use crate::files;
 use crate::term::{self, Screen};
-use keyboard::Keyboard;
 
 const FRAMES_PER_SECOND: u32 = 30;
 /// Maximum of queued events. Connections wait beyond it.
@@ -93,20 +92,8 @@ enum DriverEvent {
     Signal(Signal),
 }
 
-#[derive(Clone, Copy)]
-enum ProgramEnd {
-    /// The user leaves, or the keyboard is gone.
-    Left,
-    Signalled(Signal),
-}
-
-enum Connection {
-    /// Lines to send once the connection is open.
-    Opening(Vec<Bytes>),
-    Open(LinkWriter),
-    /// Ended before it was open.
-    Unwanted,
-}
+/// An open connection, or the lines to send once it is open.
+type Connection = Result<LinkWriter, Vec<Bytes>>;
 
 #[derive(Debug, Clone, Default)]
 struct Frame(Rc<RefCell<Vec<u8>>>);
@@ -134,7 +121,7 @@ pub fn run(start: ScreenStart) -> Result<ScreenResult, ScreenError> {
     let (state, effects) = AppState::new(Scene { theme, home, cwd, who }, opens, now());
     let _screen = Screen::take()?;
     let (sender, events) = mpsc::sync_channel(MAX_QUEUED);
-    let keyboard = Keyboard::listen(sender.clone())?;
+    let keyboard = keyboard::listen(sender.clone())?;
     listen(sender.clone())?;
     let frame = Frame::default();
     let terminal = Terminal::new(CrosstermBackend::new(frame.clone()))?;
@@ -151,11 +138,13 @@ pub fn run(start: ScreenStart) -> Result<ScreenResult, ScreenError> {
         door,
         sender,
         is_over: false,
+        signal: None,
     };
     driver.perform(effects)?;
     let ended = driver.follow(&events);
     driver.leave();
-    if let ProgramEnd::Signalled(signal) = ended? {
+    ended?;
+    if let Some(signal) = driver.signal {
         end_by(signal);
     }
     let unsent = driver.state.unsent().collect();
@@ -173,16 +162,19 @@ struct Driver {
     connections: HashMap<LinkId, Connection>,
     /// Opened before the screen was entered.
     first: Option<(LinkReader, LinkWriter)>,
-    keyboard: Keyboard,
+    /// Lets the keyboard be read again after its events are handled.
+    keyboard: Sender<()>,
     pager: Option<String>,
     editor: EditText,
     door: Door,
     sender: SyncSender<DriverEvent>,
+    /// The user leaves, the keyboard is gone, or a signal ends the program.
     is_over: bool,
+    signal: Option<Signal>,
 }
 
 impl Driver {
-    fn follow(&mut self, events: &Receiver<DriverEvent>) -> Result<ProgramEnd, ScreenError> {
+    fn follow(&mut self, events: &Receiver<DriverEvent>) -> Result<(), ScreenError> {
         let pace = Duration::from_secs(1) / FRAMES_PER_SECOND;
         // An empty first frame would delay the first content.
         let mut next = Instant::now() + pace;
@@ -199,8 +191,9 @@ impl Driver {
                 Ok(first) => {
                     is_due = true;
                     for event in std::iter::once(first).chain(events.try_iter().take(MAX_ROUND)) {
-                        if let Some(end) = self.take(event)? {
-                            return Ok(end);
+                        self.take(event)?;
+                        if self.signal.is_some() {
+                            return Ok(());
                         }
                     }
                 }
@@ -217,25 +210,26 @@ impl Driver {
                 (next, is_first, is_due) = (Instant::now() + pace, false, false);
             }
         }
-        Ok(ProgramEnd::Left)
+        Ok(())
     }
 
-    /// Returns how the program ends, if it does.
-    fn take(&mut self, event: DriverEvent) -> Result<Option<ProgramEnd>, ScreenError> {
+    fn take(&mut self, event: DriverEvent) -> Result<(), ScreenError> {
         match event {
             DriverEvent::App(event) => self.update(event)?,
             DriverEvent::Typed(events) => {
                 for event in events {
                     self.update(event)?;
                 }
-                self.keyboard.read_again();
+                // The thread waits as long as there is a keyboard.
+                let _ = self.keyboard.send(());
             }
             DriverEvent::Opened(link, writer) => {
-                match self.connections.insert(link, Connection::Open(writer.clone())) {
-                    Some(Connection::Opening(lines)) => lines.into_iter().for_each(|line| {
+                match self.connections.insert(link, Ok(writer.clone())) {
+                    Some(Err(lines)) => lines.into_iter().for_each(|line| {
                         // A lost connection is reported as an event.
                         let _ = writer.send(line);
                     }),
+                    // Ended before it was open.
                     _ => self.end(link),
                 }
             }
@@ -244,10 +238,10 @@ impl Driver {
                 self.redraw()?;
             }
             DriverEvent::Signal(Signal::Resize) => {}
-            DriverEvent::Signal(signal) => return Ok(Some(ProgramEnd::Signalled(signal))),
-            DriverEvent::HungUp => return Ok(Some(ProgramEnd::Left)),
+            DriverEvent::Signal(signal) => (self.is_over, self.signal) = (true, Some(signal)),
+            DriverEvent::HungUp => self.is_over = true,
         }
-        Ok(None)
+        Ok(())
     }
 
     fn update(&mut self, event: AppEvent) -> Result<(), ScreenError> {
@@ -268,9 +262,9 @@ impl Driver {
                     })?;
                 }
                 Effect::Send(link, line) => match self.connections.get_mut(&link) {
-                    Some(Connection::Opening(lines)) => lines.push(line),
-                    Some(Connection::Open(writer)) => drop(writer.send(line)),
-                    Some(Connection::Unwanted) | None => {}
+                    Some(Err(lines)) => lines.push(line),
+                    Some(Ok(writer)) => drop(writer.send(line)),
+                    None => {}
                 },
                 Effect::Leave(link) => self.end(link),
                 Effect::Copy(text) => term::copy(&text)?,
@@ -308,7 +302,7 @@ impl Driver {
     }
 
     fn open(&mut self, link: LinkId) -> io::Result<()> {
-        self.connections.insert(link, Connection::Opening(Vec::new()));
+        self.connections.insert(link, Err(Vec::new()));
         let (sender, first, door) = (self.sender.clone(), self.first.take(), self.door.clone());
         let follow = move || {
             let report = |event| sender.send(event).is_ok();
@@ -362,23 +356,17 @@ impl Driver {
     }
 
     fn end(&mut self, link: LinkId) {
-        match self.connections.remove(&link) {
-            Some(Connection::Open(writer)) => writer.end(),
-            Some(Connection::Opening(_)) => {
-                self.connections.insert(link, Connection::Unwanted);
-            }
-            Some(Connection::Unwanted) | None => {}
+        if let Some(Ok(writer)) = self.connections.remove(&link) {
+            writer.end();
         }
     }
 
     /// Ends all connections after their last lines.
     fn leave(&mut self) {
         term::restore();
-        for connection in self.connections.values() {
-            if let Connection::Open(writer) = connection {
-                writer.leave();
-                writer.flush(LAST_WORDS);
-            }
+        for writer in self.connections.values().flatten() {
+            writer.leave();
+            writer.flush(LAST_WORDS);
         }
     }
 

@@ -19,32 +19,20 @@ const PAUSE: Duration = Duration::from_millis(2);
 const MIN_PASTED: usize = 4;
 const WHEEL_LINES: isize = 3;
 
-#[derive(Debug)]
-pub(super) struct Keyboard {
-    next: Sender<()>,
-}
-
-impl Keyboard {
-    pub(super) fn listen(sender: SyncSender<DriverEvent>) -> io::Result<Keyboard> {
-        let (next, dealt_with) = mpsc::channel();
-        let read = move || {
-            loop {
-                let event = batch().map_or(DriverEvent::HungUp, DriverEvent::Typed);
-                let is_last = matches!(event, DriverEvent::HungUp);
-                if sender.send(event).is_err() || is_last || dealt_with.recv().is_err() {
-                    return;
-                }
+/// Returns the sender that lets the thread continue after its events are handled.
+pub(super) fn listen(sender: SyncSender<DriverEvent>) -> io::Result<Sender<()>> {
+    let (next, dealt_with) = mpsc::channel();
+    let read = move || {
+        loop {
+            let event = batch().map_or(DriverEvent::HungUp, DriverEvent::Typed);
+            let is_last = matches!(event, DriverEvent::HungUp);
+            if sender.send(event).is_err() || is_last || dealt_with.recv().is_err() {
+                return;
             }
-        };
-        thread::Builder::new().name("keys".to_owned()).spawn(read)?;
-        Ok(Keyboard { next })
-    }
-
-    /// Lets the thread continue after its events are handled.
-    pub(super) fn read_again(&self) {
-        // The thread waits as long as there is a keyboard.
-        let _ = self.next.send(());
-    }
+        }
+    };
+    thread::Builder::new().name("keys".to_owned()).spawn(read)?;
+    Ok(next)
 }
 
 fn batch() -> io::Result<Vec<AppEvent>> {
