@@ -21,31 +21,20 @@ const AHEAD_ROWS: usize = 60;
 pub(in crate::app) struct ChatLayout {
     of: Option<LinkId>,
     width: usize,
-    kept: HashMap<Id, Kept>,
+    kept: HashMap<Id, (Version, Rc<Vec<Text>>)>,
     kept_lines: usize,
     stream: Option<Stream>,
-    place: Position,
+    /// The first row on the screen and its first visible line; none at the live end.
+    place: Option<(Id, usize)>,
     scrolled: isize,
     jumps: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Position {
-    #[default]
-    Live,
-    /// The first line on the screen.
-    At { row: Id, line: usize },
-}
+/// The last line, number of blocks, folding, progress and consent of a row with cached lines.
+type Version = (u64, usize, Folding, Progress, Option<Consent>);
 
-#[derive(Debug)]
-struct Kept {
-    last: u64,
-    blocks: usize,
-    folding: Folding,
-    progress: Progress,
-    consent: Option<Consent>,
-    lines: Rc<Vec<Text>>,
-}
+/// The index of the row at the top of the screen, and its first visible line.
+type Top = (usize, usize);
 
 #[derive(Debug)]
 struct Stream {
@@ -89,18 +78,12 @@ impl ChatLayout {
         words: &str,
     ) -> Visible {
         let OnRows { conversation, rows, height } = of;
-        if self.of != Some(link) || self.width != width || self.kept_lines > MAX_CACHED_LINES {
-            let same = self.of == Some(link);
-            let place = if same { self.place } else { Position::Live };
-            let (scrolled, jumps) = if same { (self.scrolled, self.jumps) } else { (0, 0) };
-            *self = ChatLayout {
-                of: Some(link),
-                width,
-                place,
-                scrolled,
-                jumps,
-                ..ChatLayout::default()
-            };
+        if self.of != Some(link) {
+            *self = ChatLayout { of: Some(link), ..ChatLayout::default() };
+        }
+        if self.width != width || self.kept_lines > MAX_CACHED_LINES {
+            (self.width, self.kept_lines, self.stream) = (width, 0, None);
+            self.kept.clear();
         }
         if rows.is_empty() || height == 0 {
             return Visible { is_live: true, is_near_beginning: true, ..Visible::default() };
@@ -109,10 +92,10 @@ impl ChatLayout {
         if conversation.jumps.0 != self.jumps {
             self.jumps = conversation.jumps.0;
             match conversation.jumps.1 {
-                Jump::Live => self.place = Position::Live,
+                Jump::Live => self.place = None,
                 Jump::To(to) => top = self.reveal(of, top, to, words),
             }
-            if self.place == Position::Live {
+            if self.place.is_none() {
                 top = self.top(of);
             }
         }
@@ -126,44 +109,37 @@ impl ChatLayout {
         self.visible(of, top)
     }
 
-    fn visible(&mut self, of: OnRows<'_>, (first, skip): (usize, usize)) -> Visible {
+    fn visible(&mut self, of: OnRows<'_>, (first, mut skip): Top) -> Visible {
         let OnRows { conversation, rows, height } = of;
         let mut lines = Vec::with_capacity(height);
         let mut at = first;
-        let mut skip = skip;
         while at < rows.len() && lines.len() < height {
-            let gap = usize::from(has_gap(rows, at));
             let own = self.lines(conversation, &rows[at]);
-            for n in skip..gap + own.len() {
-                if lines.len() == height {
-                    break;
-                }
-                lines.push(match n.checked_sub(gap) {
-                    None => Placed { line: Text::new(), row: None, is_head: false },
-                    Some(n) => Placed { line: own[n].clone(), row: Some(at), is_head: n == 0 },
-                });
-            }
+            let gap = has_gap(rows, at).then_some(None).into_iter();
+            let shown = gap.chain(own.iter().enumerate().map(Some)).skip(skip);
+            lines.extend(shown.take(height - lines.len()).map(|line| match line {
+                None => Placed { line: Text::new(), row: None, is_head: false },
+                Some((n, line)) => Placed { line: line.clone(), row: Some(at), is_head: n == 0 },
+            }));
             skip = 0;
             at += 1;
         }
         Visible {
             lines,
-            is_live: self.place == Position::Live,
+            is_live: self.place.is_none(),
             below: rows.len() - at,
             first: id(&rows[first]).seq(),
             is_near_beginning: first < AHEAD_ROWS,
         }
     }
 
-    /// Returns the row at the top of the screen, and its first visible line.
-    fn top(&mut self, of: OnRows<'_>) -> (usize, usize) {
+    fn top(&mut self, of: OnRows<'_>) -> Top {
         let rows = of.rows;
-        if let Position::At { row, line } = self.place {
+        if let Some((row, line)) = self.place {
             // A row that joined a group is found by the group.
             let at = rows.iter().rposition(|other| id(other) <= row);
             let at = rows.iter().position(|other| id(other) == row).or(at).unwrap_or(0);
-            let most = self.height(of, at).saturating_sub(1);
-            return (at, line.min(most));
+            return (at, line.min(self.height(of, at).saturating_sub(1)));
         }
         let mut left = of.height;
         for at in (0..rows.len()).rev() {
@@ -176,27 +152,19 @@ impl ChatLayout {
         (0, 0)
     }
 
-    fn moved(
-        &mut self,
-        of: OnRows<'_>,
-        (mut at, line): (usize, usize),
-        by: isize,
-    ) -> (usize, usize) {
-        let mut line = isize::try_from(line).unwrap_or(isize::MAX).saturating_add(by);
+    fn moved(&mut self, of: OnRows<'_>, (mut at, line): Top, by: isize) -> Top {
+        let mut line = (line as isize).saturating_add(by);
         while line < 0 {
             if at == 0 {
                 return (0, 0);
             }
             at -= 1;
-            line += isize::try_from(self.height(of, at)).unwrap_or(0);
+            line += self.height(of, at) as isize;
         }
         loop {
-            let own = isize::try_from(self.height(of, at)).unwrap_or(0);
-            if line < own {
-                return (at, usize::try_from(line).unwrap_or(0));
-            }
-            if at + 1 == of.rows.len() {
-                return (at, usize::try_from(own - 1).unwrap_or(0));
+            let own = self.height(of, at) as isize;
+            if line < own || at + 1 == of.rows.len() {
+                return (at, line.min(own - 1) as usize);
             }
             line -= own;
             at += 1;
@@ -205,13 +173,7 @@ impl ChatLayout {
 
     /// Returns the nearest top that shows the whole row, its beginning, or its first line with the
     /// `words`.
-    fn reveal(
-        &mut self,
-        of: OnRows<'_>,
-        top: (usize, usize),
-        to: Id,
-        words: &str,
-    ) -> (usize, usize) {
+    fn reveal(&mut self, of: OnRows<'_>, top: Top, to: Id, words: &str) -> Top {
         let OnRows { conversation, rows, height } = of;
         let Some(wanted) = rows.iter().position(|row| id(row) == to) else { return top };
         let own = self.height(of, wanted);
@@ -224,15 +186,14 @@ impl ChatLayout {
         } else if wanted < top.0 || (wanted == top.0 && top.1 > 0) {
             (wanted, 0)
         } else {
-            let between: usize =
-                (top.0..=wanted).map(|at| self.height(of, at)).sum::<usize>() - top.1;
+            let heights = (top.0..=wanted).map(|at| self.height(of, at));
+            let between = heights.sum::<usize>() - top.1;
             if between <= height {
                 top
             } else if own >= height {
                 (wanted, 0)
             } else {
-                let by = isize::try_from(between - height).unwrap_or(0);
-                self.moved(of, top, by)
+                self.moved(of, top, (between - height) as isize)
             }
         };
         self.settle(of, new);
@@ -240,14 +201,14 @@ impl ChatLayout {
     }
 
     /// Sets the position: the live end if nothing is below the screen.
-    fn settle(&mut self, of: OnRows<'_>, (first, skip): (usize, usize)) {
+    fn settle(&mut self, of: OnRows<'_>, (first, skip): Top) {
         let mut left = of.height + skip;
-        self.place = Position::Live;
+        self.place = None;
         for at in first..of.rows.len() {
             match left.checked_sub(self.height(of, at)) {
                 Some(rest) => left = rest,
                 None => {
-                    self.place = Position::At { row: id(&of.rows[first]), line: skip };
+                    self.place = Some((id(&of.rows[first]), skip));
                     break;
                 }
             }
@@ -266,16 +227,9 @@ impl ChatLayout {
                 (&blocks[blocks.len() - 1], blocks.len(), Folding::Closed)
             }
         };
-        let (last, progress, consent) = (block.last, block.progress, block.consent());
-        let key = id(row);
-        let is_same = |kept: &&Kept| {
-            kept.last == last
-                && kept.blocks == blocks
-                && kept.folding == folding
-                && (kept.progress, kept.consent) == (progress, consent)
-        };
-        if let Some(kept) = self.kept.get(&key).filter(is_same) {
-            return Rc::clone(&kept.lines);
+        let version = (block.last, blocks, folding, block.progress, block.consent());
+        if let Some((_, lines)) = self.kept.get(&id(row)).filter(|(kept, _)| *kept == version) {
+            return Rc::clone(lines);
         }
         let lines = match row {
             Row::Block(block) => self.wrapped(block, folding),
@@ -284,9 +238,8 @@ impl ChatLayout {
         let lines = if lines.is_empty() { vec![Text::of(Role::Dim, "(nothing)")] } else { lines };
         let lines = Rc::new(lines);
         self.kept_lines += lines.len();
-        let kept = Kept { last, blocks, folding, progress, consent, lines: Rc::clone(&lines) };
-        if let Some(before) = self.kept.insert(key, kept) {
-            self.kept_lines -= before.lines.len();
+        if let Some((_, before)) = self.kept.insert(id(row), (version, Rc::clone(&lines))) {
+            self.kept_lines -= before.len();
         }
         lines
     }
