@@ -22,8 +22,8 @@ use std::collections::HashMap;
 use acp_wire::acp::AgentCapabilities;
 use acp_wire::{ErrorObject, Message, Outcome, code, parse};
 use acpd_api::{
-    AnswerParams, CancelParams, CancelResult, ClientName, Empty, GivenAnswer, SessionRowKey,
-    TurnState, Untrusted, Watched, method,
+    AnswerParams, CancelResult, ClientName, Empty, GivenAnswer, SessionRowKey, Untrusted, Watched,
+    method,
 };
 use acpd_view::human::counted;
 use acpd_view::text::Text;
@@ -39,7 +39,7 @@ use crate::fleet::Fleet;
 use crate::keymap::{self, Action, KeyPlace};
 use crate::question::{Drawn, KeyOutcome, QuestionCard};
 use chat::{ChatScreen, Editor, Files};
-use requests::{Outbox, Purpose};
+use requests::{Outbox, Purpose, Twice};
 use today::Today;
 use top::{TopScreen, Typing};
 
@@ -49,8 +49,6 @@ pub(crate) use view::{Cache, view};
 
 const FLASH_MS: u64 = 4000;
 const AWAY_AFTER_MS: u64 = 1000;
-/// Longest time between two presses of a key that asks for the second one.
-const SECOND_PRESS_MS: u64 = 3000;
 
 #[derive(Debug)]
 pub(crate) enum AppEvent {
@@ -185,6 +183,8 @@ pub(crate) struct AppState {
     help: Option<usize>,
     flash: Option<Flash>,
     on_screen: OnScreen,
+    /// The action of the first press, and the time until which a second press counts.
+    twice: Option<(Twice, u64)>,
     is_focused: bool,
     has_mouse: bool,
     today: Today,
@@ -321,8 +321,8 @@ impl AppState {
             Presence::AwaySince(since) => Some(since + AWAY_AFTER_MS).filter(|at| *at > self.now),
             _ => None,
         };
-        let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle)
-            || self.chat.as_ref().is_some_and(ChatScreen::is_starting);
+        let is_running =
+            self.is_turn_running() || self.chat.as_ref().is_some_and(ChatScreen::is_starting);
         let pace = if is_running { 1000 } else { self.fleet.pace(self.now) };
         // Ages on an unfocused terminal change less often.
         let ages = if self.is_focused { pace } else { pace.max(60_000) };
@@ -543,12 +543,6 @@ impl AppState {
             _ => {}
         }
         self.flash(Role::Bad, &why);
-    }
-
-    fn cancel_session(&mut self, key: &SessionRowKey) {
-        let (session, by) = (key.exactly(), Some(self.scene.who.clone()));
-        let params = CancelParams { session, turn_only: false, by };
-        self.out.send(LinkId::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel);
     }
 
     fn answer(&mut self, id: Untrusted, answer: GivenAnswer) {

@@ -37,7 +37,7 @@ use serde_json::value::RawValue;
 
 use super::prompt_draft::PromptDraft;
 use super::requests::{CLIENT, LinkId, Purpose};
-use super::{AppState, Effect, Id, SECOND_PRESS_MS, Spot, read, with_queue};
+use super::{AppState, Effect, Id, Spot, read, with_queue};
 use crate::fleet::Fleet;
 use crate::keymap::{self, Action, KeyPlace};
 use crate::question::QuestionCard;
@@ -80,8 +80,6 @@ pub(super) struct ChatScreen {
     doubted: Option<String>,
     /// Kept until the draft changes.
     refused: Option<Refused>,
-    /// Until this time, a second press cancels the turn.
-    cancels: Option<u64>,
     is_from_top: bool,
 }
 
@@ -269,6 +267,7 @@ impl AppState {
 
     /// Keeps the draft. The session continues.
     pub(super) fn close_chat(&mut self) {
+        self.twice = None;
         self.take_back_waiting();
         let Some(chat) = self.chat.take() else { return };
         // The message is about this conversation.
@@ -414,7 +413,10 @@ impl AppState {
             Some(Action::Up) => chat.editor.up(&chat.conversation.prompts()),
             Some(Action::Down) => chat.editor.down(&chat.conversation.prompts()),
             Some(Action::Blocks) if chat.card.id().is_some() => chat.card.take_keys(),
-            Some(Action::Blocks) => chat.in_blocks = chat.conversation.select_last(),
+            Some(Action::Blocks) => {
+                chat.conversation.select(|rows, _| rows.last());
+                chat.in_blocks = chat.conversation.selected.is_some();
+            }
             _ => chat.editor.key(key),
         }
     }
@@ -436,9 +438,7 @@ impl AppState {
 
     /// Ctrl-C: clears the draft, then asks for a second press, then cancels.
     fn cancel_turn(&mut self) {
-        let now = self.now;
         let session = self.chat_session();
-        let is_running = session.is_some_and(|s| s.turn.state != TurnState::Idle);
         let queue = with_queue(session.map_or(0, |session| session.queued));
         let Some(chat) = &mut self.chat else { return };
         if chat.place() == KeyPlace::Prompt && chat.editor.clear() {
@@ -446,20 +446,14 @@ impl AppState {
             self.flash(Look::Plain, text!("cleared; {} brings it back", key));
             return;
         }
-        if !is_running {
+        let session = chat.key.clone();
+        if !self.is_turn_running() {
             let key = self.key_of(KeyPlace::Prompt, Action::Detach);
             self.flash(Look::Plain, text!("no turn runs; {} leaves", key));
             return;
         }
-        let is_second = chat.cancels.take().is_some_and(|until| until >= now);
-        if !is_second {
-            chat.cancels = Some(now + SECOND_PRESS_MS);
-            let key = self.key_of(KeyPlace::Prompt, Action::Cancel);
-            self.flash(Look::Warning, text!("{} again cancels the turn{}", key, queue));
-            return;
-        }
-        let key = chat.key.clone();
-        self.cancel_session(&key);
+        let key = self.key_of(KeyPlace::Prompt, Action::Cancel);
+        self.cancel_session(session, text!("{} again cancels the turn{}", key, queue));
     }
 
     /// Closes the conversation. If the command line opened it, the program ends.
@@ -486,6 +480,10 @@ impl AppState {
 
     pub(super) fn chat_session(&self) -> Option<&SessionInfo> {
         self.chat.as_ref().and_then(|chat| self.fleet.session(&chat.key))
+    }
+
+    pub(super) fn is_turn_running(&self) -> bool {
+        self.chat_session().is_some_and(|session| session.turn.state != TurnState::Idle)
     }
 
     pub(super) fn other_questions(&self) -> Option<Text> {

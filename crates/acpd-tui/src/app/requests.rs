@@ -4,9 +4,12 @@ use std::collections::HashMap;
 
 use acp_wire::{Id, build};
 use acpd_api::{
-    ClientMeta, NAMESPACE, PromptMeta, Role, SessionRef, SessionRowKey, Untrusted, method,
+    CancelParams, ClientMeta, NAMESPACE, PromptMeta, Role, SessionRef, SessionRowKey, Untrusted,
+    method,
 };
 use acpd_client::initialize_params;
+use acpd_view::Role as Look;
+use acpd_view::text::Text;
 use serde::Serialize;
 use serde_json::json;
 
@@ -14,6 +17,8 @@ use super::prompt_draft::{PromptDraft, SessionDraft};
 use super::{AppState, Effect};
 
 pub(crate) const CLIENT: &str = "acpctl";
+/// Longest time between two presses of a key that asks for the second one.
+const SECOND_PRESS_MS: u64 = 3000;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) enum LinkId {
@@ -50,6 +55,13 @@ pub(super) enum Purpose {
     Prompted,
     /// Like `Prompted`; the next prompt may follow.
     NextWaiting,
+}
+
+/// An action that needs a second press.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Twice {
+    Cancel(SessionRowKey),
+    Restart(Untrusted),
 }
 
 #[derive(Debug, Default)]
@@ -130,6 +142,27 @@ impl AppState {
         self.out.push(Effect::Open(link));
         self.out.send(link, "initialize", &initialize_params(&meta, CLIENT), Purpose::Hello);
         link
+    }
+
+    /// Returns whether this is the second press. The first press shows `words`.
+    pub(super) fn is_second(&mut self, what: Twice, words: Text) -> bool {
+        let before = self.twice.take();
+        let is_second = before.is_some_and(|(of, until)| of == what && until >= self.now);
+        if !is_second {
+            self.flash(Look::Warning, words);
+            self.twice = Some((what, self.now + SECOND_PRESS_MS));
+        }
+        is_second
+    }
+
+    /// Cancels the turn of a session at the second press. The first press shows `words`.
+    pub(super) fn cancel_session(&mut self, key: SessionRowKey, words: Text) {
+        let (session, by) = (key.exactly(), Some(self.scene.who.clone()));
+        if !self.is_second(Twice::Cancel(key), words) {
+            return;
+        }
+        let params = CancelParams { session, turn_only: false, by };
+        self.out.send(LinkId::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel);
     }
 
     /// If the prompt is refused, `words` become the draft again.

@@ -11,8 +11,8 @@ use acpd_view::{Role, text};
 use crossterm::event::KeyEvent;
 
 use super::prompt_draft::PromptDraft;
-use super::requests::{LinkId, Purpose};
-use super::{AppState, SECOND_PRESS_MS, with_queue};
+use super::requests::{LinkId, Purpose, Twice};
+use super::{AppState, with_queue};
 use crate::fleet::{Fleet, Row, RowKey, RowState};
 use crate::input::Input;
 use crate::keymap::{Action, KeyPlace};
@@ -30,14 +30,6 @@ pub(super) struct TopScreen {
     /// The typed line, unless it is the filter.
     input: Input,
     pub(super) card: QuestionCard,
-    /// The action of the first press, and the time until which a second press counts.
-    twice: Option<(Twice, u64)>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Twice {
-    Cancel(SessionRowKey),
-    Restart(Untrusted),
 }
 
 /// The use of the typed line: for a session and its handle, or with an agent.
@@ -266,10 +258,7 @@ impl AppState {
         let press = self.key_of(KeyPlace::Top, Action::Cancel);
         let queue = with_queue(session.queued);
         let words = text!("{} again cancels the turn of {}{}", press, session.handle(), queue);
-        if !self.is_second(Twice::Cancel(key.clone()), words) {
-            return;
-        }
-        self.cancel_session(&key);
+        self.cancel_session(key, words);
     }
 
     /// Restarts the selected row's agent at the second press. Its sessions are restored, and
@@ -293,16 +282,5 @@ impl AppState {
         self.flash(Role::Dim, text!("{} is restarted", agent));
         let params = RestartParams { agent: agent.into_raw(), force: false };
         self.out.send(LinkId::Fleet, method::AGENT_RESTART, &params, Purpose::Restart);
-    }
-
-    /// Returns whether this is the second press. The first press shows `words`.
-    fn is_second(&mut self, what: Twice, words: Text) -> bool {
-        let before = self.top.twice.take();
-        let is_second = before.is_some_and(|(of, until)| of == what && until >= self.now);
-        if !is_second {
-            self.flash(Role::Warning, words);
-            self.top.twice = Some((what, self.now + SECOND_PRESS_MS));
-        }
-        is_second
     }
 }

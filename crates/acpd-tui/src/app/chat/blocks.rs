@@ -3,7 +3,7 @@
 use acpd_view::{Block, Role as Look};
 
 use super::ChatScreen;
-use super::conversation::own_text;
+use super::conversation::{is_prompt, own_text};
 use super::options::menu_of_files;
 use crate::app::{AppState, Effect, Id};
 use crate::input::Input;
@@ -32,12 +32,16 @@ impl AppState {
         let Some(chat) = &mut self.chat else { return };
         let conversation = &mut chat.conversation;
         match action {
-            Action::Up => conversation.select(-1),
-            Action::Down => conversation.select(1),
-            Action::First => conversation.select_first(),
+            Action::Up => conversation.select(|rows, at| rows.get(at.saturating_sub(1))),
+            Action::Down => conversation.select(|rows, at| rows.get(at + 1).or(rows.last())),
+            Action::First => conversation.select(|rows, _| rows.first()),
             Action::Last => conversation.select_end(),
-            Action::PreviousPrompt => conversation.select_prompt(false),
-            Action::NextPrompt => conversation.select_prompt(true),
+            Action::PreviousPrompt => {
+                conversation.select(|rows, at| rows[..at].iter().rev().find(is_prompt));
+            }
+            Action::NextPrompt => {
+                conversation.select(|rows, at| rows.iter().skip(at + 1).find(is_prompt));
+            }
             Action::Fold => conversation.fold_selected(),
             Action::FoldAll => conversation.fold_all(true),
             Action::UnfoldAll => conversation.fold_all(false),

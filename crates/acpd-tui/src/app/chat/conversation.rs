@@ -22,7 +22,10 @@ pub(super) struct Conversation {
     pub(super) scrolled: isize,
     /// The number of jumps, and the last target.
     pub(super) jumps: (u64, Jump),
-    older: Older,
+    /// The received part of a requested page of older lines.
+    asked: Option<Vec<LogEntry>>,
+    /// The beginning was read.
+    is_whole: bool,
     /// When each running block was first seen.
     began: HashMap<Id, u64>,
     shows_thoughts: bool,
@@ -33,22 +36,6 @@ pub(super) enum Jump {
     #[default]
     Live,
     To(Id),
-}
-
-#[derive(Debug, Default)]
-enum Older {
-    #[default]
-    Unread,
-    /// The received part of a requested page.
-    Asked(Vec<LogEntry>),
-    None,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum SearchStep {
-    Found,
-    /// No match in the lines that were read; continue above this row.
-    Older(Option<Id>),
 }
 
 impl Conversation {
@@ -114,46 +101,41 @@ impl Conversation {
     /// requested.
     pub(super) fn begin_older(&mut self, page: u64) -> Option<u64> {
         let first = self.folded.first()?;
-        if first <= 1 {
-            self.older = Older::None;
-        }
-        if !matches!(self.older, Older::Unread) {
+        self.is_whole |= first <= 1;
+        if self.is_whole || self.is_asked() {
             return None;
         }
-        self.older = Older::Asked(Vec::new());
+        self.asked = Some(Vec::new());
         Some(first.saturating_sub(page + 1))
     }
 
     pub(super) fn is_asked(&self) -> bool {
-        matches!(self.older, Older::Asked(_))
+        self.asked.is_some()
     }
 
     /// Adds a part of a page. Returns the line before the remaining part.
     pub(super) fn add_older(&mut self, page: LogResult) -> Option<u64> {
-        let Older::Asked(entries) = &mut self.older else { return None };
+        let mut entries = self.asked.take()?;
         entries.extend(page.entries);
         let first = self.folded.first().unwrap_or(u64::MAX);
         let last = entries.last().map_or(0, |entry| entry.seq);
         if let Some(next) = page.next.filter(|_| last + 1 < first) {
+            self.asked = Some(entries);
             return Some(next);
         }
-        let entries = std::mem::take(entries);
-        let is_beginning = entries.first().is_none_or(|entry| entry.seq <= 1);
-        self.older = if is_beginning { Older::None } else { Older::Unread };
+        self.is_whole = entries.first().is_none_or(|entry| entry.seq <= 1);
         self.folded.earlier(&entries);
         None
     }
 
     pub(super) fn on_read_failed(&mut self) {
-        if self.is_asked() {
-            self.older = Older::Unread;
-        }
+        self.asked = None;
     }
 
     /// Drops turns far above a row. They are read again when needed.
     pub(super) fn drop_above(&mut self, id: Id) {
         if !self.is_asked() && self.folded.drop_turns_above(id, MAX_TURNS, KEPT_TURNS) {
-            self.older = Older::Unread;
+            self.is_whole = false;
         }
     }
 
@@ -170,78 +152,43 @@ impl Conversation {
         self.jumps = (self.jumps.0 + 1, to);
     }
 
-    pub(super) fn select_last(&mut self) -> bool {
-        let last = self.rows().last().map(id);
-        self.go(last);
-        last.is_some()
-    }
-
     pub(super) fn select_end(&mut self) {
         self.selected = self.rows().last().map(id);
         self.jump(Jump::Live);
     }
 
-    pub(super) fn select_first(&mut self) {
-        let first = self.rows().first().map(id);
-        self.go(first);
-    }
-
-    pub(super) fn select(&mut self, by: isize) {
+    /// Selects the found row. `find` gets the index of the selected row, or the number of rows.
+    pub(super) fn select(
+        &mut self,
+        find: impl for<'a> FnOnce(&'a [Row<'a>], usize) -> Option<&'a Row<'a>>,
+    ) {
         let rows = self.rows();
         let at = rows.iter().position(|row| self.is_selected(row)).unwrap_or(rows.len());
-        let next = at.saturating_add_signed(by).min(rows.len().saturating_sub(1));
-        let next = rows.get(next).map(id);
-        self.go(next);
-    }
-
-    pub(super) fn select_prompt(&mut self, is_next: bool) {
-        let rows = self.rows();
-        let at = rows.iter().position(|row| self.is_selected(row)).unwrap_or(rows.len());
-        let is_prompt = |row: &&Row<'_>| matches!(row, Row::Block(block) if matches!(block.kind, Kind::Prompt(_)));
-        let found = if is_next {
-            rows.iter().skip(at + 1).find(is_prompt)
-        } else {
-            rows.iter().take(at).rev().find(is_prompt)
-        };
-        let found = found.map(id);
-        self.go(found);
-    }
-
-    fn go(&mut self, to: Option<Id>) {
-        if let Some(to) = to {
-            self.selected = Some(to);
-            self.jump(Jump::To(to));
+        if let Some(found) = find(&rows, at).map(id) {
+            self.choose(found);
         }
     }
 
     pub(super) fn choose(&mut self, id: Id) {
-        self.go(Some(id));
+        self.selected = Some(id);
+        self.jump(Jump::To(id));
     }
 
     pub(super) fn open(&mut self, id: Id) {
         self.choices.insert(id, Folding::Open);
-        self.go(Some(id));
+        self.choose(id);
     }
 
-    /// Selects the next match above a row, or above the end.
-    pub(super) fn find_older(&mut self, words: &str, from: Option<Id>) -> SearchStep {
+    /// Selects the next match above a row, or above the end. Without a match in the lines that were
+    /// read, returns the row above which to continue.
+    pub(super) fn find_older(&mut self, words: &str, from: Option<Id>) -> Result<(), Option<Id>> {
         let is_above = |block: &&Block| from.is_none_or(|from| block.id.seq() < from.seq());
-        let mut last = from;
-        let mut found = None;
-        for block in self.folded.blocks().rev().filter(is_above) {
-            if block.says(words) {
-                found = Some(block.id);
-                break;
-            }
-            last = Some(block.id);
-        }
-        match found {
-            Some(id) => {
-                self.show(id);
-                SearchStep::Found
-            }
-            None => SearchStep::Older(last),
-        }
+        let is_it = |block: &&Block| is_above(block) && block.says(words);
+        let Some(id) = self.folded.blocks().rev().find(is_it).map(|block| block.id) else {
+            return Err(self.folded.blocks().find(is_above).map(|block| block.id).or(from));
+        };
+        self.show(id);
+        Ok(())
     }
 
     pub(super) fn find_newer(&mut self, words: &str) -> bool {
@@ -257,7 +204,7 @@ impl Conversation {
     fn show(&mut self, id: Id) {
         let folding = self.folded.get(id).map(|block| self.folding(block));
         match folding {
-            Some(Folding::Open) | None => self.go(Some(id)),
+            Some(Folding::Open) | None => self.choose(id),
             Some(_) => self.open(id),
         }
     }
@@ -323,6 +270,10 @@ impl Conversation {
         };
         Some(blocks.iter().map(of).collect::<Vec<_>>().join("\n"))
     }
+}
+
+pub(super) fn is_prompt(row: &&Row<'_>) -> bool {
+    matches!(row, Row::Block(block) if matches!(block.kind, Kind::Prompt(_)))
 }
 
 /// The author's text, not escaped.

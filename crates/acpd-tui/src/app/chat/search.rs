@@ -12,7 +12,6 @@ use acpd_view::text::Text;
 use acpd_view::{Id, Role, text};
 use crossterm::event::KeyEvent;
 
-use super::conversation::SearchStep;
 use super::{ChatScreen, Phase};
 use crate::app::AppState;
 use crate::input::Input;
@@ -104,14 +103,14 @@ impl AppState {
             return;
         }
         let (from, is_asked) = match chat.conversation.find_older(&chat.search.words, from) {
-            SearchStep::Found => return,
-            _ if pages == 0 => {
+            Ok(()) => return,
+            Err(_) if pages == 0 => {
                 let key = self.key_of(KeyPlace::Blocks, Action::SearchOlder);
                 let words = text!("not in the last {} pages; {} looks further", MAX_PAGES, key);
                 self.flash(Role::Plain, words);
                 return;
             }
-            SearchStep::Older(from) => (from, self.ask_for_older()),
+            Err(from) => (from, self.ask_for_older()),
         };
         match &mut self.chat {
             Some(chat) if is_asked || chat.is_more_expected() => {

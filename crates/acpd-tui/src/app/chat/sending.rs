@@ -2,7 +2,7 @@
 
 use acp_wire::acp::{SteeringOutcome, steering_params};
 use acp_wire::{ErrorObject, code};
-use acpd_api::{SessionRef, SessionRowKey, TurnState, Untrusted, method};
+use acpd_api::{SessionRef, SessionRowKey, Untrusted, method};
 use acpd_view::{Role as Look, text};
 use serde_json::value::RawValue;
 
@@ -80,8 +80,7 @@ impl AppState {
     }
 
     pub(super) fn steer(&mut self) {
-        let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
-        if !is_running {
+        if !self.is_turn_running() {
             return self.send_prompt_typed();
         }
         let Some(chat) = &mut self.chat else { return };

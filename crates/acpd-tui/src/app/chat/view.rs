@@ -5,7 +5,7 @@ use acpd_view::{Block, Consent, Folding, Kind, Progress, Role, Row, Style, text}
 use ratatui::layout::Rect;
 use ratatui::widgets::Widget as _;
 
-use super::conversation::id;
+use super::conversation::{id, is_prompt};
 use super::layout::{ChatLayout, OnRows, Visible};
 use super::{ChatScreen, Phase, Prompted};
 use crate::app::{AWAY_AFTER_MS, AppState, OnScreen, Spot};
@@ -204,8 +204,7 @@ fn conversation(
         let taken = time.map_or(0, |time| {
             canvas.right(area.x, y, area.width.saturating_sub(1), &Text::of(Role::Dim, time)) + 2
         });
-        let is_prompt = matches!(row, Row::Block(block) if matches!(block.kind, Kind::Prompt(_)));
-        let margin = if is_prompt { 1 } else { MARGIN };
+        let margin = if is_prompt(&row) { 1 } else { MARGIN };
         let room = area.width.saturating_sub(margin + taken);
         canvas.line(area.x + margin, y, room, &placed.line);
         canvas.mark(area.x + margin, y, room, &placed.line, words);
@@ -386,10 +385,9 @@ pub(in crate::app) fn useful(
     place: KeyPlace,
     action: Action,
 ) -> bool {
-    let is_running = || state.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
     match (place, action) {
-        (KeyPlace::Prompt, Action::Steer) => is_running(),
-        (KeyPlace::Prompt, Action::Cancel) => is_running() || !chat.editor.is_empty(),
+        (KeyPlace::Prompt, Action::Steer) => state.is_turn_running(),
+        (KeyPlace::Prompt, Action::Cancel) => state.is_turn_running() || !chat.editor.is_empty(),
         (KeyPlace::Line, Action::Steer | Action::NextAgent) => false,
         (KeyPlace::Question, Action::PageDown) => {
             state.on_screen.question.as_ref().is_some_and(|drawn| drawn.most > 0)

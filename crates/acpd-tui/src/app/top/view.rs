@@ -17,26 +17,18 @@ const MAX_WIDTHS: [usize; 3] = [24, 12, 32];
 const AGE: usize = 4;
 const MIN_LIST_ROWS: u16 = 5;
 
-struct Columns {
-    name: usize,
-    agent: usize,
-    folder: usize,
-}
-
-impl Columns {
-    /// Fits the columns to their contents, within half of the screen.
-    fn of(rows: &[Row<'_>], width: usize, home: Option<&str>) -> Columns {
-        let widest = |of: &dyn Fn(&Row<'_>) -> Text| rows.iter().map(|row| of(row).width()).max();
-        let room = width.saturating_sub(3 + AGE + 3) / 2;
-        let name = widest(&name).unwrap_or(0).clamp(8, MAX_WIDTHS[0]).min(room.max(8));
-        let left = room.saturating_sub(name + 2);
-        let agent = widest(&agent).unwrap_or(0).min(MAX_WIDTHS[1]);
-        let agent = if agent + 2 <= left { agent } else { 0 };
-        let left = left.saturating_sub(agent + 2);
-        let wanted = widest(&|row| folder(row, home)).unwrap_or(0).min(MAX_WIDTHS[2]);
-        let folder = if left >= wanted.min(8) { wanted.min(left) } else { 0 };
-        Columns { name, agent, folder }
-    }
+/// Fits the columns of names, agents and directories to their contents, within half of the screen.
+fn columns(rows: &[Row<'_>], width: usize, home: Option<&str>) -> [usize; 3] {
+    let widest = |of: &dyn Fn(&Row<'_>) -> Text| rows.iter().map(|row| of(row).width()).max();
+    let room = width.saturating_sub(3 + AGE + 3) / 2;
+    let name = widest(&name).unwrap_or(0).clamp(8, MAX_WIDTHS[0]).min(room.max(8));
+    let left = room.saturating_sub(name + 2);
+    let agent = widest(&agent).unwrap_or(0).min(MAX_WIDTHS[1]);
+    let agent = if agent + 2 <= left { agent } else { 0 };
+    let left = left.saturating_sub(agent + 2);
+    let wanted = widest(&|row| folder(row, home)).unwrap_or(0).min(MAX_WIDTHS[2]);
+    let folder = if left >= wanted.min(8) { wanted.min(left) } else { 0 };
+    [name, agent, folder]
 }
 
 pub(in crate::app) fn view(
@@ -169,14 +161,14 @@ fn draw_list(
     let first = if selected <= 1 { 0 } else { selected };
     let most = lines.len().saturating_sub(height);
     *scrolled = (*scrolled).min(first).max((selected + 1).saturating_sub(height)).min(most);
-    let columns = Columns::of(rows, usize::from(area.width), state.scene.home.as_deref());
+    let columns = columns(rows, usize::from(area.width), state.scene.home.as_deref());
     let shown = lines.iter().enumerate().skip(*scrolled).take(height);
     let mut spots = Vec::new();
     for (y, (at, line)) in (area.y..).zip(shown) {
         match line {
             Some(row) => {
                 spots.push((y, Spot::Row(*row)));
-                draw_row(state, &rows[*row], *row == state.top.at, &columns, canvas, area, y);
+                draw_row(state, &rows[*row], *row == state.top.at, columns, canvas, area, y);
             }
             None => {
                 let words = match lines.get(at + 1).copied().flatten().map(|row| rows[row].section)
@@ -197,7 +189,7 @@ fn draw_row(
     state: &AppState,
     row: &Row<'_>,
     is_selected: bool,
-    columns: &Columns,
+    columns: [usize; 3],
     canvas: &mut Canvas<'_>,
     area: Rect,
     y: u16,
@@ -207,26 +199,22 @@ fn draw_row(
     let (sign, style) = mark(row);
     let cursor = if is_selected { CURSOR } else { " " };
     let mut line = Text::of(Style::of(Role::Name).strong(), cursor).and(style, sign);
-    let mut at = 2;
-    let mut put = |line: &mut Text, width: usize, style: Style, text: Text| {
-        if width > 0 {
-            let gap = Text::repeated(" ", at - line.width() + 1);
-            *line = std::mem::take(line).and(Role::Plain, gap).and(style, text.cut(width));
-            at += width + 2;
-        }
-    };
-    put(&mut line, columns.name, strong(Role::Plain), name(row));
-    put(&mut line, columns.agent, strong(Role::Plain), agent(row));
-    put(
-        &mut line,
-        columns.folder,
-        strong(Role::Name),
-        folder(row, home).cut_middle(columns.folder),
-    );
     let age = age(state.now.saturating_sub(row.since));
     let age = if row.since == 0 { Text::new() } else { age };
     let before = Text::repeated(" ", AGE.saturating_sub(age.width()));
-    put(&mut line, AGE, strong(Role::Dim), before + age);
+    let mut at = 2;
+    for (width, role, text) in [
+        (columns[0], Role::Plain, name(row)),
+        (columns[1], Role::Plain, agent(row)),
+        (columns[2], Role::Name, folder(row, home).cut_middle(columns[2])),
+        (AGE, Role::Dim, before + age),
+    ] {
+        if width > 0 {
+            let gap = Text::repeated(" ", at - line.width() + 1);
+            line = line.and(Role::Plain, gap).and(strong(role), text.cut(width));
+            at += width + 2;
+        }
+    }
     let end = Text::repeated(" ", (at + 1).saturating_sub(line.width()));
     line = line.and(Role::Plain, end);
     // Queued prompts are visible next to any activity.
