@@ -6,7 +6,7 @@ use acpd_view::text::Text;
 use acpd_view::{Command, Role, text};
 use crossterm::event::KeyEvent;
 
-use super::editor::{Word, WordKind};
+use super::editor::Word;
 use crate::app::prompt_draft::{Attached, PromptDraft};
 use crate::app::{AppState, Effect};
 use crate::input::Input;
@@ -105,8 +105,8 @@ impl AppState {
             chat.prompt_list = None;
             return;
         };
-        let list = match (word.kind, cwd) {
-            (WordKind::Command, _) => {
+        let list = match (word.sign, cwd) {
+            ('/', _) => {
                 let commands = &chat.conversation.folded.header().commands;
                 let list = of_commands(&word.text, commands);
                 if commands.is_empty() {
@@ -114,13 +114,13 @@ impl AppState {
                 }
                 list
             }
-            (WordKind::File, Some(cwd)) => {
+            (_, Some(cwd)) => {
                 if self.files.wants(&cwd, self.now) {
                     self.out.push(Effect::ReadFiles(cwd));
                 }
                 of_files(&word.text, &self.files.paths)
             }
-            (WordKind::File, None) => None,
+            (_, None) => None,
         };
         if let Some(chat) = &mut self.chat {
             chat.prompt_list = list.map(|mut list| {
@@ -162,14 +162,13 @@ impl AppState {
             (Some(Action::Confirm | Action::Complete), ListOf::Completions(word)) => {
                 let value = list.as_ref().and_then(PickList::chosen).cloned().unwrap_or_default();
                 let is_whole = value == word.text && action == Some(Action::Confirm);
-                let (word, sign) =
-                    (word.clone(), if word.kind == WordKind::File { '@' } else { '/' });
+                let word = word.clone();
                 chat.prompt_list = None;
                 if is_whole {
                     return false;
                 }
-                chat.editor.complete(&word, &format!("{sign}{value} "));
-                if let (WordKind::File, Some(cwd)) = (word.kind, cwd) {
+                chat.editor.complete(&word, &format!("{}{value} ", word.sign));
+                if let ('@', Some(cwd)) = (word.sign, cwd) {
                     chat.editor.attach(Attached::file(&cwd, &value));
                 }
             }

@@ -41,15 +41,10 @@ impl Default for Editor {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
-    pub(super) kind: WordKind,
+    /// `/` before a command, `@` before a file.
+    pub(super) sign: char,
     pub(super) text: String,
     pub(super) at: (usize, usize),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WordKind {
-    Command,
-    File,
 }
 
 impl Editor {
@@ -147,14 +142,14 @@ impl Editor {
         let before: String = self.area.lines().get(row)?.chars().take(column).collect();
         let command = before.strip_prefix('/').filter(|_| row == 0);
         if let Some(text) = command.filter(|text| !text.contains(char::is_whitespace)) {
-            return Some(Word { kind: WordKind::Command, text: text.to_owned(), at: (row, 0) });
+            return Some(Word { sign: '/', text: text.to_owned(), at: (row, 0) });
         }
         let start = before.rfind(char::is_whitespace);
         let start =
             start.map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
         let text = before[start..].strip_prefix('@')?.to_owned();
         let at = (row, before[..start].chars().count());
-        Some(Word { kind: WordKind::File, text, at })
+        Some(Word { sign: '@', text, at })
     }
 
     pub(super) fn complete(&mut self, word: &Word, with: &str) {
@@ -285,12 +280,12 @@ mod tests {
         let mut editor = Editor::default();
         editor.paste("/pl");
         let word = editor.word().unwrap();
-        assert_eq!((word.kind, word.text.as_str()), (WordKind::Command, "pl"));
+        assert_eq!((word.sign, word.text.as_str()), ('/', "pl"));
         editor.complete(&word, "/plan ");
         assert_eq!(editor.word(), None, "its arguments are not completed");
         editor.paste("日本 @co");
         let word = editor.word().unwrap();
-        assert_eq!((word.kind, word.text.as_str(), word.at), (WordKind::File, "co", (0, 9)));
+        assert_eq!((word.sign, word.text.as_str(), word.at), ('@', "co", (0, 9)));
         editor.complete(&word, "@src/cookie.rs ");
         assert_eq!(editor.said().text, "/plan 日本 @src/cookie.rs ");
         editor.paste("ada@example.org");
