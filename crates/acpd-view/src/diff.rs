@@ -60,14 +60,16 @@ impl Change {
         let count = |tag| changes.iter_all_changes().filter(|change| change.tag() == tag).count();
         let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
         let new = if file.old_text.is_none() { " new file" } else { "" };
-        let head = Text::of(Role::Name, path)
-            .and(Role::Plain, " ")
-            .and(Role::Added, text!("+{}", added))
-            .and(Role::Plain, " ")
-            .and(Role::Removed, text!("-{}", removed))
-            .and(Role::Plain, new);
+        let head = with_counts(Text::of(Role::Name, path), added, removed).and(Role::Plain, new);
         Change { head, lines: hunks(&changes), added, removed }
     }
+}
+
+pub(crate) fn with_counts(line: Text, added: usize, removed: usize) -> Text {
+    line.and(Role::Plain, " ")
+        .and(Role::Added, text!("+{}", added))
+        .and(Role::Plain, " ")
+        .and(Role::Removed, text!("-{}", removed))
 }
 
 fn hunks(changes: &TextDiff<'_, '_, '_, str>) -> Vec<DiffLine> {

@@ -8,7 +8,7 @@ use crate::block::{
     Block, Consent, Content, Delegation, Kind, Notice, Plan, PlanEntry, Progress, Question,
     Severity, Subagent, ToolCall,
 };
-use crate::diff::Change;
+use crate::diff::{Change, with_counts};
 use crate::fold::cut_short;
 use crate::header::ConfigOption;
 use crate::human;
@@ -150,12 +150,7 @@ fn edit(call: &ToolCall, verb: &'static str) -> Text {
         Some(path) if paths.len() == 1 => call.short(path).into(),
         _ => text!("{} files", paths.len()),
     };
-    Text::of(Role::Plain, verb)
-        .and(Role::Name, what)
-        .and(Role::Plain, " ")
-        .and(Role::Added, text!("+{}", added))
-        .and(Role::Plain, " ")
-        .and(Role::Removed, text!("-{}", removed))
+    with_counts(Text::of(Role::Plain, verb).and(Role::Name, what), added, removed)
 }
 
 fn command(call: &ToolCall) -> Text {

@@ -132,10 +132,8 @@ fn decided(decided: PermissionDecided) -> (Kind, Progress) {
     let PermissionDecided { tool_call_id, title, subject, shown, verdict, by, .. } = decided;
     let is_refused = verdict != "allow";
     let verdict = if is_refused { "denied" } else { "allowed" };
-    let (verdict, by) = (verdict.into(), by.into());
-    let answer = Answer { verdict, by, is_refused };
-    let id = Untrusted::default();
-    question(id, tool_call_id, permission(title, subject, shown), answer)
+    let answer = Answer { verdict: verdict.into(), by: by.into(), is_refused };
+    question(Untrusted::default(), tool_call_id, (title, subject, shown), answer)
 }
 
 fn answered(answered: QuestionAnswered) -> (Kind, Progress) {
@@ -155,25 +153,19 @@ fn answered(answered: QuestionAnswered) -> (Kind, Progress) {
     let is_refused = matches!(&answer, AnswerInfo::Option { option }
         if option.kind.raw().starts_with("reject"));
     let answer = Answer { verdict, by: person(&by), is_refused };
-    question(id, tool_call_id, permission(title, subject, None), answer)
+    question(id, tool_call_id, (title, subject, None), answer)
 }
 
 fn question(
     id: Untrusted,
     tool_call: Option<Untrusted>,
-    asked: Asked,
+    (title, subject, shown): (Option<Untrusted>, Option<Untrusted>, Option<Box<acpd_api::Shown>>),
     answer: Answer,
 ) -> (Kind, Progress) {
-    (Kind::Question(Question { id, tool_call, asked, answer }), Progress::Done)
-}
-
-fn permission(
-    title: Option<Untrusted>,
-    subject: Option<Untrusted>,
-    shown: Option<Box<acpd_api::Shown>>,
-) -> Asked {
     let tool_kind = shown.as_ref().map(|shown| shown.kind.clone());
-    Asked::Permission { title, tool_kind, subject, shown, changed: 0, options: Vec::new() }
+    let options = Vec::new();
+    let asked = Asked::Permission { title, tool_kind, subject, shown, changed: 0, options };
+    (Kind::Question(Question { id, tool_call, asked, answer }), Progress::Done)
 }
 
 /// Returns why a turn was cut short, and by whom: `cancelled by Zed`.

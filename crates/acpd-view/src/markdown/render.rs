@@ -135,11 +135,11 @@ impl Renderer {
             }
             Tag::Table(alignments) => {
                 self.block();
-                self.table = Some(Table::new(alignments));
+                self.table = Some(Table { alignments, rows: Vec::new() });
             }
             Tag::TableHead | Tag::TableRow => {
                 if let Some(table) = &mut self.table {
-                    table.row();
+                    table.rows.push(Vec::new());
                 }
             }
             Tag::TableCell => self.inline.clear(),
@@ -174,8 +174,8 @@ impl Renderer {
             }
             TagEnd::TableCell => {
                 let cell = std::mem::take(&mut self.inline).into_iter().collect();
-                if let Some(table) = &mut self.table {
-                    table.cell(cell);
+                if let Some(row) = self.table.as_mut().and_then(|table| table.rows.last_mut()) {
+                    row.push(cell);
                 }
             }
             TagEnd::Table => {

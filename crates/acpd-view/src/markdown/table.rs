@@ -9,25 +9,11 @@ const GAP: &str = " │ ";
 
 #[derive(Debug)]
 pub(super) struct Table {
-    alignments: Vec<Alignment>,
-    rows: Vec<Vec<Text>>,
+    pub(super) alignments: Vec<Alignment>,
+    pub(super) rows: Vec<Vec<Text>>,
 }
 
 impl Table {
-    pub(super) fn new(alignments: Vec<Alignment>) -> Table {
-        Table { alignments, rows: Vec::new() }
-    }
-
-    pub(super) fn row(&mut self) {
-        self.rows.push(Vec::new());
-    }
-
-    pub(super) fn cell(&mut self, cell: Text) {
-        if let Some(row) = self.rows.last_mut() {
-            row.push(cell);
-        }
-    }
-
     pub(super) fn lines(mut self, room: usize) -> Vec<Text> {
         if let Some(head) = self.rows.first_mut() {
             for cell in head {

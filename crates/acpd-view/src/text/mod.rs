@@ -237,14 +237,12 @@ impl Text {
 
     #[must_use]
     pub fn trim_end(&self) -> Text {
-        self.until(self.words.trim_end().len())
-    }
-
-    fn until(&self, end: usize) -> Text {
-        let (mut text, mut begin) = (Text::new(), 0);
+        let mut left = self.words.trim_end().len();
+        let mut text = Text::new();
         for (words, style) in self.parts() {
-            text.push(&words[..words.len().min(end.saturating_sub(begin))], style);
-            begin += words.len();
+            let kept = words.len().min(left);
+            text.push(&words[..kept], style);
+            left -= kept;
         }
         text
     }
