@@ -24,7 +24,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::headers;
-use crate::names::{Names, Origin};
+use crate::names::Names;
 use crate::refusal::Refusal;
 use crate::state::Server;
 use crate::store::Token;
@@ -62,7 +62,7 @@ pub(crate) async fn door(
     next: Next,
 ) -> Response {
     let own = own_origin(&request, &server.names);
-    let sender = own.as_ref().map_or_else(|| Err(wrong_host()), |own| sender_of(&request, own));
+    let sender = own.as_deref().map_or_else(|| Err(wrong_host()), |own| sender_of(&request, own));
     let mut response = match sender {
         Ok(sender) => {
             request.extensions_mut().insert(sender);
@@ -70,12 +70,12 @@ pub(crate) async fn door(
         }
         Err(refusal) => refusal.into_response(),
     };
-    headers::add(response.headers_mut(), own.as_ref());
+    headers::add(response.headers_mut(), own.as_deref());
     response
 }
 
 /// The origin that the request addresses, if it is one of ours.
-fn own_origin(request: &Request, names: &Names) -> Option<Origin> {
+fn own_origin(request: &Request, names: &Names) -> Option<String> {
     let host = only(request.headers(), &HOST)?;
     let is_plain = request.uri().authority().is_none_or(|authority| authority.as_str() == host);
     names.origin_of(host).filter(|_| is_plain)
@@ -86,11 +86,11 @@ fn wrong_host() -> Refusal {
     Refusal::new(StatusCode::MISDIRECTED_REQUEST, "this server has another name", hint)
 }
 
-fn sender_of(request: &Request, own: &Origin) -> Result<Sender, Refusal> {
+fn sender_of(request: &Request, own: &str) -> Result<Sender, Refusal> {
     let headers = request.headers();
     let wrong = |why: &str| Refusal::new(StatusCode::FORBIDDEN, why, "open the page itself");
     if headers.contains_key(ORIGIN) {
-        let is_own = only(headers, &ORIGIN).is_some_and(|origin| origin == own.to_string());
+        let is_own = only(headers, &ORIGIN).is_some_and(|origin| origin == own);
         return if is_own {
             Ok(Sender { is_page: true })
         } else {

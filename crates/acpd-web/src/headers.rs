@@ -5,8 +5,6 @@ use axum::http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 
-use crate::names::Origin;
-
 /// Only files of the page. No text of an agent becomes a script, a style or a request.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
     manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
@@ -20,13 +18,13 @@ const ALWAYS: [(HeaderName, &str); 4] = [
 ];
 
 /// Adds the headers. Sockets are allowed to the addressed origin, if it is one of ours.
-pub(crate) fn add(headers: &mut HeaderMap, origin: Option<&Origin>) {
+pub(crate) fn add(headers: &mut HeaderMap, origin: Option<&str>) {
     for (name, value) in ALWAYS {
         headers.insert(name, HeaderValue::from_static(value));
     }
     let mut policy = POLICY.to_owned();
     if let Some(origin) = origin {
-        let _ = write!(policy, " {}", origin.sockets());
+        let _ = write!(policy, " {}", origin.replacen("http", "ws", 1));
     }
     // The host is one of ours, so it has no characters that a header may not have.
     headers

@@ -4,7 +4,6 @@
 //! then takes both for one origin, and only the name in the request shows the difference. So
 //! exactly these names are accepted.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
@@ -36,25 +35,6 @@ impl FromStr for Behind {
     }
 }
 
-/// The origin of a page: scheme and host, as browsers write both.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Origin {
-    is_secure: bool,
-    host: String,
-}
-
-impl Origin {
-    pub(crate) fn sockets(&self) -> String {
-        format!("{}://{}", if self.is_secure { "wss" } else { "ws" }, self.host)
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}", if self.is_secure { "https" } else { "http" }, self.host)
-    }
-}
-
 #[derive(Debug)]
 pub(crate) enum Names {
     /// This machine only, without TLS.
@@ -66,8 +46,8 @@ pub(crate) enum Names {
 }
 
 impl Names {
-    /// The origin of pages from this host, if it is one of ours.
-    pub(crate) fn origin_of(&self, host: &str) -> Option<Origin> {
+    /// The origin of pages from this host, as browsers write it, if it is one of ours.
+    pub(crate) fn origin_of(&self, host: &str) -> Option<String> {
         let host = host.to_ascii_lowercase();
         let is_ours = match self {
             Names::Loopback(at) => {
@@ -82,14 +62,14 @@ impl Names {
             }
             Names::Behind(behind) => behind.host == host,
         };
-        is_ours.then(|| Origin { is_secure: self.is_secure(), host })
+        is_ours.then(|| self.origin(&host))
     }
 
     pub(crate) fn is_secure(&self) -> bool {
         !matches!(self, Names::Loopback(_))
     }
 
-    pub(crate) fn address(&self) -> Result<Origin, Failure> {
+    pub(crate) fn address(&self) -> Result<String, Failure> {
         let host = match self {
             Names::Loopback(at) => own_host(*at),
             Names::Certificate(certificate, at) => {
@@ -101,7 +81,11 @@ impl Names {
             }
             Names::Behind(behind) => behind.host.clone(),
         };
-        Ok(Origin { is_secure: self.is_secure(), host })
+        Ok(self.origin(&host))
+    }
+
+    fn origin(&self, host: &str) -> String {
+        format!("{}://{host}", if self.is_secure() { "https" } else { "http" })
     }
 }
 
@@ -121,7 +105,7 @@ mod tests {
     use super::*;
 
     fn origins(names: &Names, hosts: &[&str]) -> Vec<Option<String>> {
-        hosts.iter().map(|host| names.origin_of(host).map(|origin| origin.to_string())).collect()
+        hosts.iter().map(|host| names.origin_of(host)).collect()
     }
 
     #[test]
@@ -129,7 +113,7 @@ mod tests {
         let names = Names::Loopback("127.0.0.1:2273".parse().unwrap());
         let ours = ["127.0.0.1:2273", "LOCALHOST:2273", "[::1]:2273"];
         assert!(origins(&names, &ours).iter().all(Option::is_some));
-        assert_eq!(names.origin_of(ours[1]).unwrap().sockets(), "ws://localhost:2273");
+        assert_eq!(names.origin_of(ours[1]).unwrap(), "http://localhost:2273");
         let others = [
             "evil.example:2273",
             "127.0.0.1",
@@ -142,14 +126,14 @@ mod tests {
         ];
         assert_eq!(origins(&names, &others), others.map(|_| None));
         let names = Names::Loopback("127.0.0.1:80".parse().unwrap());
-        assert_eq!(names.address().unwrap().to_string(), "http://127.0.0.1");
+        assert_eq!(names.address().unwrap(), "http://127.0.0.1");
     }
 
     #[test]
     fn behind_a_proxy_its_name_alone_counts() {
         let names = |text: &str| Names::Behind(text.parse().unwrap());
         let proxied = names("https://Me.example/");
-        assert_eq!(proxied.origin_of("me.example").unwrap().to_string(), "https://me.example");
+        assert_eq!(proxied.origin_of("me.example").unwrap(), "https://me.example");
         assert!(
             origins(&proxied, &["127.0.0.1:2273", "me.example:2273"]).iter().all(Option::is_none)
         );

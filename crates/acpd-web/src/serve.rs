@@ -94,7 +94,7 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
     // too.
     let first = daemon.clone();
     tokio::task::spawn_blocking(move || acpd_client::open_socket(&first)).await??;
-    let address = names.address()?.to_string();
+    let address = names.address()?;
     lock.add_line(&address).map_err(|error| Failure::about("cannot write the lock", &error))?;
     let prefix = if names.is_secure() { "__Host-" } else { "" };
     let server = Arc::new(Server {

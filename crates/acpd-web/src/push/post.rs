@@ -55,7 +55,7 @@ pub(super) async fn post(
     let authority = service.authority().ok_or_else(unusable)?.as_str();
     let sealed = Recipient::of(to).ok_or_else(unusable)?.seal(news.text.as_bytes());
     let sealed = sealed.map_err(|_| unusable())?;
-    let address = server.names.address()?.to_string();
+    let address = server.names.address()?;
     let origin = format!("https://{authority}");
     let (signed, tls) = server
         .off(move |server| Ok((Vapid::of(&server.store)?.sign(&origin, &address)?, trusted()?)))
