@@ -262,11 +262,7 @@ fn code(name: &str) -> Option<KeyCode> {
         "pgdn" => KeyCode::PageDown,
         _ => match name.strip_prefix('f').and_then(|number| number.parse().ok()) {
             Some(number) => KeyCode::F(number),
-            None => {
-                let mut chars = name.chars();
-                let char = chars.next()?;
-                return chars.next().is_none().then_some(KeyCode::Char(char));
-            }
+            None => KeyCode::Char(name.parse().ok()?),
         },
     })
 }

@@ -66,7 +66,7 @@ pub(crate) struct Drawn {
     pub(crate) choices: (Range<usize>, usize),
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Choice {
     pub(crate) label: Text,
     pub(crate) heading: Option<Text>,
@@ -88,22 +88,15 @@ pub(crate) enum ChoiceEffect {
     Refuse(Text),
 }
 
-impl Choice {
-    fn new(label: Text) -> Choice {
-        let does = ChoiceEffect::Refuse(Text::new());
-        Choice {
-            label,
-            heading: None,
-            note: None,
-            is_set: None,
-            does,
-            is_refusal: false,
-            says_why: false,
-        }
+impl Default for ChoiceEffect {
+    fn default() -> ChoiceEffect {
+        ChoiceEffect::Refuse(Text::new())
     }
+}
 
+impl Choice {
     fn answer(label: Text, answer: GivenAnswer) -> Choice {
-        Choice { does: ChoiceEffect::Answer(answer), ..Choice::new(label) }
+        Choice { label, does: ChoiceEffect::Answer(answer), ..Choice::default() }
     }
 }
 

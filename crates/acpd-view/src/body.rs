@@ -35,32 +35,21 @@ const INDENT: &str = "    ";
 
 impl Block {
     pub fn lines(&self, width: usize, folding: Folding) -> Vec<Text> {
-        let head = self.has_head().then(|| self.summary());
+        let has_head = !matches!(self.kind, Kind::Prompt(_) | Kind::Answer(_) | Kind::Thought(_));
+        let head = has_head.then(|| self.summary());
         if folding == Folding::Closed {
             return vec![head.unwrap_or_else(|| self.summary()).cut(width)];
         }
         let mut body = self.body(width);
-        let (from, hidden) = match folding {
-            Folding::First(most) if body.len() > most => {
-                let hidden = body.len() - most;
-                body.truncate(most);
-                (body.len(), hidden)
-            }
-            Folding::Last(most) if body.len() > most => {
-                let hidden = body.len() - most;
-                body.drain(..hidden);
-                (0, hidden)
-            }
-            _ => (0, 0),
-        };
-        if hidden > 0 {
-            body.insert(from, Text::of(Role::Dim, text!("{}… +{}", INDENT, hidden)));
+        if let Folding::First(most) | Folding::Last(most) = folding
+            && body.len() > most
+        {
+            let hidden = body.len() - most;
+            let from = if folding == Folding::First(most) { most } else { 0 };
+            let mark = Text::of(Role::Dim, text!("{}… +{}", INDENT, hidden));
+            body.splice(from..from + hidden, [mark]);
         }
         head.map(|head| head.wrap(width)).unwrap_or_default().into_iter().chain(body).collect()
-    }
-
-    fn has_head(&self) -> bool {
-        !matches!(self.kind, Kind::Prompt(_) | Kind::Answer(_) | Kind::Thought(_))
     }
 
     fn body(&self, width: usize) -> Vec<Text> {

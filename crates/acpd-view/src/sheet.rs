@@ -25,16 +25,10 @@ const MIN_PART_ROWS: usize = 5;
 
 #[derive(Debug)]
 pub struct Sheet {
-    parts: Vec<Part>,
+    /// Lines, and their maximum of rows if the screen is too small; none for an equal share of the
+    /// remaining rows.
+    parts: Vec<(Option<usize>, Vec<Marked>)>,
     is_easy: bool,
-}
-
-#[derive(Debug)]
-struct Part {
-    lines: Vec<Marked>,
-    /// The maximum of rows if the screen is too small; none for an equal share of the remaining
-    /// rows.
-    most: Option<usize>,
 }
 
 type Marked = (&'static str, Text);
@@ -81,26 +75,27 @@ impl Sheet {
     }
 
     fn add(&mut self, most: usize, lines: impl IntoIterator<Item = Marked>) {
-        self.parts.push(Part { lines: lines.into_iter().collect(), most: Some(most) });
+        self.parts.push((Some(most), lines.into_iter().collect()));
     }
 
     fn add_long(&mut self, lines: impl Iterator<Item = Marked>) {
-        self.parts.push(Part { lines: lines.collect(), most: None });
+        self.parts.push((None, lines.collect()));
     }
 
     /// Without a width, lines are not broken.
     pub fn whole(&self, width: Option<usize>) -> Vec<Text> {
-        self.parts.iter().flat_map(|part| part.rows(width)).collect()
+        self.parts.iter().flat_map(|(_, lines)| rows(lines, width)).collect()
     }
 
     /// Returns the rows that fit, and the number of hidden rows.
     pub fn fitting(&self, width: usize, height: usize) -> (Vec<Text>, usize) {
-        let parts: Vec<Vec<Text>> = self.parts.iter().map(|part| part.rows(Some(width))).collect();
+        let parts = self.parts.iter().map(|(_, lines)| rows(lines, Some(width)));
+        let parts: Vec<Vec<Text>> = parts.collect();
         let wanted: usize = parts.iter().map(Vec::len).sum();
         if wanted <= height {
             return (parts.concat(), 0);
         }
-        let sizes = self.parts.iter().zip(&parts).map(|(part, rows)| (part.most, rows.len()));
+        let sizes = self.parts.iter().zip(&parts).map(|((most, _), rows)| (*most, rows.len()));
         let (mut lines, mut hidden) = (Vec::new(), 0);
         for (rows, most) in parts.iter().zip(shares(sizes.collect(), height)) {
             hidden += excerpt(rows, most, &mut lines);
@@ -109,17 +104,15 @@ impl Sheet {
     }
 }
 
-impl Part {
-    fn rows(&self, width: Option<usize>) -> Vec<Text> {
-        let room = width.map(|width| width.saturating_sub(BAR_WIDTH).max(BAR_WIDTH));
-        let rows = self.lines.iter().flat_map(|(bar, line)| {
-            let rows = room.map_or_else(|| vec![line.clone()], |room| line.split(room));
-            let bar = move |at| if at == 0 { *bar } else { BROKEN_BAR };
-            let row = move |(at, text)| (Text::of(Role::Dim, bar(at)) + text).trim_end();
-            rows.into_iter().enumerate().map(row)
-        });
-        rows.collect()
-    }
+fn rows(lines: &[Marked], width: Option<usize>) -> Vec<Text> {
+    let room = width.map(|width| width.saturating_sub(BAR_WIDTH).max(BAR_WIDTH));
+    let rows = lines.iter().flat_map(|(bar, line)| {
+        let rows = room.map_or_else(|| vec![line.clone()], |room| line.split(room));
+        let bar = move |at| if at == 0 { *bar } else { BROKEN_BAR };
+        let row = move |(at, text)| (Text::of(Role::Dim, bar(at)) + text).trim_end();
+        rows.into_iter().enumerate().map(row)
+    });
+    rows.collect()
 }
 
 /// Returns the rows for each part. `sizes` are each part's maximum and its number of rows.

@@ -84,10 +84,8 @@ pub(super) fn choices(form: &Form, filled: &Filled) -> Vec<Choice> {
         Ok(()) => Choice::answer("send".into(), GivenAnswer::Accept { content: Some(content) }),
         Err(why) => {
             let why = Text::from(&Untrusted::from(why));
-            Choice {
-                does: ChoiceEffect::Refuse(why.clone()),
-                ..Choice::new(text!("send: {}", why))
-            }
+            let label = text!("send: {}", why);
+            Choice { label, does: ChoiceEffect::Refuse(why), ..Choice::default() }
         }
     });
     choices
@@ -117,7 +115,7 @@ fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
     let value = filled.values.get(&field.name);
     let put = |label: Text, is_set: bool, value: Value| {
         let does = ChoiceEffect::Put(field.name.clone(), value);
-        Choice { does, is_set: Some(is_set), ..Choice::new(label) }
+        Choice { label, does, is_set: Some(is_set), ..Choice::default() }
     };
     // Setting the same value again empties the field.
     let radio = |(label, this): (Text, Value)| {
@@ -153,7 +151,8 @@ fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
                 (None, Some(value)) => text!("> {}", shown(value)),
                 (None, None) => "> (type it)".into(),
             };
-            vec![Choice { does: ChoiceEffect::Type(field.name.clone()), ..Choice::new(label) }]
+            let does = ChoiceEffect::Type(field.name.clone());
+            vec![Choice { label, does, ..Choice::default() }]
         }
     };
     if let Some(first) = choices.first_mut() {

@@ -71,8 +71,10 @@ impl Turn {
 
     /// Applies the folding rules again; returns the ids of changed blocks.
     pub(super) fn settle(&mut self, asked: &OpenQuestions) -> Vec<Id> {
-        let mut changed = Vec::new();
-        settle(&mut self.blocks, self.has_ended, asked, &mut changed);
+        let (mut changed, has_ended) = (Vec::new(), self.has_ended);
+        change_all(&mut self.blocks, &mut changed, &mut |block| {
+            apply_rules(block, has_ended, asked)
+        });
         changed
     }
 
@@ -363,43 +365,36 @@ fn end_message(blocks: &mut [Block], is_it: impl FnOnce(&Message) -> bool, chang
     }
 }
 
-/// Ends running blocks, also in subagents; adds their ids and those around them to `changed`.
-fn end_all(blocks: &mut [Block], changed: &mut Vec<Id>) -> bool {
+/// Changes blocks, also those in subagents. Adds the ids of the changed ones and of those around them
+/// to `changed`.
+fn change_all(
+    blocks: &mut [Block],
+    changed: &mut Vec<Id>,
+    change: &mut impl FnMut(&mut Block) -> bool,
+) -> bool {
     let before = changed.len();
     for block in blocks {
-        let mut ends = false;
-        if block.progress == Progress::Running {
-            let is_said = block.message().is_some();
-            block.progress = if is_said { Progress::Done } else { Progress::Interrupted };
-            ends = true;
-        }
+        let mut is_new = false;
         if let Kind::Subagent(subagent) = &mut block.kind {
-            ends |= end_all(&mut subagent.blocks, changed);
+            is_new = change_all(&mut subagent.blocks, changed, change);
         }
-        if ends {
+        if change(block) || is_new {
             changed.push(block.id);
         }
     }
     changed.len() > before
 }
 
-fn settle(
-    blocks: &mut [Block],
-    has_ended: bool,
-    asked: &OpenQuestions,
-    changed: &mut Vec<Id>,
-) -> bool {
-    let before = changed.len();
-    for block in blocks {
-        let mut is_new = false;
-        if let Kind::Subagent(subagent) = &mut block.kind {
-            is_new = settle(&mut subagent.blocks, has_ended, asked, changed);
+/// Ends running blocks.
+fn end_all(blocks: &mut [Block], changed: &mut Vec<Id>) {
+    change_all(blocks, changed, &mut |block| {
+        let is_running = block.progress == Progress::Running;
+        if is_running {
+            let is_said = block.message().is_some();
+            block.progress = if is_said { Progress::Done } else { Progress::Interrupted };
         }
-        if apply_rules(block, has_ended, asked) || is_new {
-            changed.push(block.id);
-        }
-    }
-    changed.len() > before
+        is_running
+    });
 }
 
 /// Sets folding and `is_asked`; returns whether they changed.
