@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use acpd_client::Paths;
 use acpd_sys::lock::{self, InstanceLock, LockError};
-use acpd_sys::signals::{self, ReceivedSignal, Signal, nudges};
+use acpd_sys::signals::{self, Signal, nudges};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
 use hyper::server::conn::http1;
@@ -17,7 +17,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -69,8 +68,8 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
     // Caught before the lock is taken: other commands send signals to its holder.
     let failed = |error: io::Error| Failure::about("cannot catch signals", &error);
     let ending = [Signal::Interrupt, Signal::Terminate, Signal::HangUp];
-    let ends = received(signals::watch(&ending).map_err(failed)?);
-    let changes = received(nudges().map_err(failed)?);
+    let mut ends = signals::watch(&ending).map_err(failed)?;
+    let changes = nudges().map_err(failed)?;
     let (store, folder) = (Store::open(&options.paths)?, folder(&options.paths));
     let lock = take_lock(&options.paths)?;
     if options.tls.is_none() && options.behind.is_none() && !options.address.is_loopback() {
@@ -117,7 +116,10 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
     (server.tell)(Event::Listening(invitation.clone()));
     let opened = options.open.then(|| invitation.open(&folder)).transpose()?;
     let pushes = tokio::spawn(push::run(Arc::clone(&server)));
-    accept(&server, listener, tls, ends, changes).await;
+    let (ended, changed) = (Arc::clone(&server), Arc::clone(&server));
+    thread::spawn(move || ends.next().map(|_| ended.end.send_replace(true)));
+    thread::spawn(move || changes.for_each(|()| changed.tokens.send_replace(())));
+    accept(&server, listener, tls).await;
     pushes.abort();
     drop((lock, opened));
     Ok(())
@@ -155,39 +157,15 @@ async fn listen(address: IpAddr, port: Option<u16>) -> Result<TcpListener, Failu
     }
 }
 
-/// Moves the items of a blocking iterator through a thread.
-fn received<T: Send + 'static>(
-    items: impl Iterator<Item = T> + Send + 'static,
-) -> UnboundedReceiver<T> {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    thread::spawn(move || {
-        for item in items {
-            if sender.send(item).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
 /// Accepts connections until the end, and then waits a moment for the goodbyes.
-async fn accept(
-    server: &Arc<Server>,
-    listener: TcpListener,
-    tls: Option<TlsAcceptor>,
-    mut ends: UnboundedReceiver<ReceivedSignal>,
-    mut changes: UnboundedReceiver<()>,
-) {
+async fn accept(server: &Arc<Server>, listener: TcpListener, tls: Option<TlsAcceptor>) {
+    let mut end = server.end.subscribe();
     let connections = Arc::new(Semaphore::new(server.limits.connections));
     let service = TowerToHyperService::new(router(server));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            Some(()) = changes.recv() => {
-                server.tokens.send_replace(());
-                continue;
-            }
-            Some(_) = ends.recv() => break,
+            _ = end.wait_for(|ends| *ends) => break,
         };
         let Ok((stream, _)) = accepted else {
             sleep(PAUSE).await;
@@ -209,7 +187,6 @@ async fn accept(
             drop(place);
         });
     }
-    server.end.send_replace(true);
     let all = server.limits.sockets as u32;
     let _ = timeout(server.limits.goodbye, server.sockets.acquire_many(all)).await;
 }

@@ -46,20 +46,14 @@ class Elements {
     this.open.push([]);
   }
 
-  /** @param {string} scope */
-  openNode(scope) {
-    this.startScope(scope);
-  }
-
-  closeNode() {
-    this.endScope();
-  }
-
   endScope() {
     const children = this.open.pop() ?? [];
     const scope = this.scopes.pop() ?? '';
     this.open[this.open.length - 1].push(h('span', { class: `hl-${scope.split('.')[0]}` }, ...children));
   }
+
+  openNode = this.startScope;
+  closeNode = this.endScope;
 
   /** @param {Elements} inner */
   __addSublanguage(inner) {
