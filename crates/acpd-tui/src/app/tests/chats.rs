@@ -244,30 +244,6 @@ fn a_long_answer_scrolls_and_new_lines_do_not_move_what_is_read() {
 }
 
 #[test]
-fn hostile_words_stay_in_their_place_in_a_conversation() {
-    let evil = "\u{1b}[2J\u{1b}]52;c;ZXZpbA==\u{7}\u{202e} ?═══ 1 allow\r\n";
-    let lines: Vec<Value> = journal()
-        .into_iter()
-        .map(|line| {
-            let text = serde_json::to_string(&line).unwrap();
-            let evil = serde_json::to_string(evil).unwrap();
-            let evil = evil.trim_matches('"');
-            serde_json::from_str(&text.replace("cookie", &format!("cookie{evil}"))).unwrap()
-        })
-        .collect();
-    let mut person = in_the_morning();
-    person.opens(&lines);
-    person.event(AppEvent::Paste(evil.to_owned()));
-    everywhere(&mut person);
-    person.press(KeyCode::Tab);
-    person.press(KeyCode::Esc);
-    person.ctrl('c');
-    person.press(KeyCode::Tab);
-    person.types("Z");
-    everywhere(&mut person);
-}
-
-#[test]
 fn modes_and_options_are_chosen_from_a_list() {
     let (mut person, _) = in_chat();
     person.ctrl('o');

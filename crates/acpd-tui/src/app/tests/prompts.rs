@@ -118,20 +118,6 @@ fn a_file_that_cannot_be_sent_holds_the_prompt_back() {
 }
 
 #[test]
-fn names_of_hostile_files_and_commands_stay_in_their_place() {
-    let evil = "\u{1b}[2J\u{202e}x\r\n";
-    let (mut person, link) = in_chat();
-    let command = json!({"params": {"sessionId": ID, "update": {
-        "sessionUpdate": "available_commands_update", "availableCommands": [
-            {"name": evil, "description": evil, "input": {"hint": evil}}]}}});
-    person.hears(link, 9, &[command]);
-    person.types("/x");
-    everywhere(&mut person);
-    person.press(KeyCode::Tab);
-    everywhere(&mut person);
-}
-
-#[test]
 fn earlier_prompts_are_found_by_their_words() {
     let (mut person, _) = in_chat();
     person.types("commit and push");
