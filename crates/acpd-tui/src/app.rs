@@ -8,7 +8,6 @@
 //! ```
 
 mod chat;
-mod help;
 mod prompt_draft;
 mod requests;
 #[cfg(test)]
