@@ -12,7 +12,6 @@ mod prompt_draft;
 mod requests;
 #[cfg(test)]
 mod tests;
-mod today;
 mod top;
 mod view;
 
@@ -39,8 +38,7 @@ use crate::keymap::{self, Action, KeyPlace};
 use crate::question::{Drawn, KeyOutcome, QuestionCard};
 use chat::{ChatScreen, Editor, Files};
 use requests::{Outbox, Purpose, Twice};
-use today::Today;
-use top::{TopScreen, Typing};
+use top::{Today, TopScreen, Typing};
 
 pub(crate) use chat::Refused;
 pub(crate) use requests::{CLIENT, LinkId};

@@ -1,8 +1,13 @@
-//! An error response: a status, the error, and the way out.
+//! Bodies as JSON, and error responses: a status, the error, and the way out.
 
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use crate::failure::Failure;
 use crate::guess::WINDOW;
@@ -51,4 +56,15 @@ pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Respons
     // Such values always serialize.
     let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
     (status, headers, serde_json::to_vec(value).unwrap_or_default()).into_response()
+}
+
+/// Most bytes of a body.
+const LONGEST: usize = 16 << 10;
+/// Longest wait for a body.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Reads the body as JSON; `None` if it is something else, too long, or late.
+pub(crate) async fn read_json<T: DeserializeOwned>(body: Body) -> Option<T> {
+    let bytes = timeout(PATIENCE, to_bytes(body, LONGEST)).await.ok()?.ok()?;
+    serde_json::from_slice(&bytes).ok()
 }

@@ -23,7 +23,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::failure::Failure;
 use crate::guess::Guesses;
-use crate::invitation::Invitation;
+use crate::invite::Invitation;
 use crate::made::Made;
 use crate::names::{Behind, Names};
 use crate::page::{Page, page};

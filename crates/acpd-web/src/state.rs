@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::failure::Failure;
 use crate::guess::Guesses;
-use crate::invitation::Invitation;
+use crate::invite::Invitation;
 use crate::made::Made;
 use crate::names::Names;
 use crate::store::Store;
