@@ -31,14 +31,10 @@ pub(crate) use view::{height, verb, view};
 
 const MAX_VALUE_WIDTH: usize = 60;
 
+/// The open question that is shown, if any, and how far the user is with its answer.
 #[derive(Debug, Default)]
 pub(crate) struct QuestionCard {
-    asked: Option<OpenQuestion>,
-}
-
-#[derive(Debug, Default)]
-struct OpenQuestion {
-    id: Untrusted,
+    id: Option<Untrusted>,
     is_drawn: bool,
     is_end_seen: bool,
     has_keys: bool,
@@ -111,54 +107,51 @@ pub(crate) enum KeyOutcome {
 impl QuestionCard {
     /// Shows a question. A new one has no keys and no choice.
     pub(crate) fn show(&mut self, question: Option<&InteractionInfo>) {
-        if self.asked.as_ref().map(|asked| &asked.id) != question.map(|question| &question.id) {
-            let id = question.map(|question| question.id.clone());
-            self.asked = id.map(|id| OpenQuestion { id, ..OpenQuestion::default() });
+        let id = question.map(|question| &question.id);
+        if self.id() != id {
+            *self = QuestionCard { id: id.cloned(), ..QuestionCard::default() };
         }
     }
 
     pub(crate) fn id(&self) -> Option<&Untrusted> {
-        self.asked.as_ref().map(|asked| &asked.id)
+        self.id.as_ref()
     }
 
     pub(crate) fn has_keys(&self) -> bool {
-        self.asked.as_ref().is_some_and(|asked| asked.has_keys)
+        self.has_keys
     }
 
     /// Gives the keys to the question if it was on the screen.
     pub(crate) fn take_keys(&mut self) {
-        if let Some(asked) = self.asked.as_mut().filter(|asked| asked.is_drawn && !asked.is_sent) {
-            asked.has_keys = true;
-        }
+        self.has_keys |= self.is_drawn && !self.is_sent;
     }
 
     pub(crate) fn drawn(&mut self, drawn: &Drawn) {
-        if let Some(asked) = self.asked.as_mut().filter(|asked| asked.id == drawn.id) {
-            asked.is_drawn = true;
-            asked.is_end_seen |= drawn.is_end;
+        if self.id() == Some(&drawn.id) {
+            self.is_drawn = true;
+            self.is_end_seen |= drawn.is_end;
             let (shown, all) = drawn.choices.clone();
-            asked.seen.extend(shown);
+            self.seen.extend(shown);
             // The last choice declines; it need not be seen.
-            asked.are_all_seen = (0..all.saturating_sub(1)).all(|at| asked.seen.contains(&at));
-            asked.scroll = asked.scroll.min(drawn.most);
+            self.are_all_seen = (0..all.saturating_sub(1)).all(|at| self.seen.contains(&at));
+            self.scroll = self.scroll.min(drawn.most);
         }
     }
 
     /// A refused answer can be given again.
     pub(crate) fn on_answer_refused(&mut self, id: &Untrusted) {
-        if let Some(asked) = self.asked.as_mut().filter(|asked| asked.id == *id) {
-            asked.is_sent = false;
-            asked.chosen = None;
+        if self.id() == Some(id) {
+            self.is_sent = false;
+            self.chosen = None;
         }
     }
 
     pub(crate) fn is_typing(&self) -> bool {
-        self.asked.as_ref().is_some_and(|asked| asked.has_keys && asked.filled.typing.is_some())
+        self.has_keys && self.filled.typing.is_some()
     }
 
     pub(crate) fn paste(&mut self, text: &str) {
-        let typing = self.asked.as_mut().filter(|asked| asked.has_keys);
-        if let Some((_, input)) = typing.and_then(|asked| asked.filled.typing.as_mut()) {
+        if let Some((_, input)) = self.filled.typing.as_mut().filter(|_| self.has_keys) {
             input.insert(text);
         }
     }
@@ -171,81 +164,71 @@ impl QuestionCard {
         question: &InteractionInfo,
         page: usize,
     ) -> KeyOutcome {
-        let Some(asked) = self.asked.as_mut().filter(|asked| asked.id == question.id) else {
-            return KeyOutcome::Nothing;
-        };
-        if !asked.has_keys || !asked.is_drawn {
+        if self.id() != Some(&question.id) || !self.has_keys || !self.is_drawn {
             return KeyOutcome::Nothing;
         }
-        if let Some((_, input)) = &mut asked.filled.typing {
+        if let Some((_, input)) = &mut self.filled.typing {
             match action {
                 Some(Action::Confirm) => {
-                    let refused = asked.filled.end(question).err();
+                    let refused = self.filled.end(question).err();
                     return refused.map_or(KeyOutcome::Nothing, KeyOutcome::Refused);
                 }
-                Some(Action::Back) => asked.filled.typing = None,
+                Some(Action::Back) => self.filled.typing = None,
                 _ => drop(input.key(key)),
             }
             return KeyOutcome::Nothing;
         }
-        let choices = choices(question, &asked.filled);
+        let choices = choices(question, &self.filled);
         match action {
-            Some(Action::Back) => {
-                asked.has_keys = false;
-                asked.chosen = None;
-            }
+            Some(Action::Back) => (self.has_keys, self.chosen) = (false, None),
             Some(Action::Choose) => {
                 let at = digit(key).map(|digit| digit - 1).filter(|at| *at < choices.len());
-                asked.chosen = at.or(asked.chosen);
+                self.chosen = at.or(self.chosen);
             }
             Some(Action::Down) => {
-                let next = asked.chosen.map_or(0, |at| at + 1);
-                asked.chosen = Some(next).filter(|at| *at < choices.len()).or(asked.chosen);
+                let next = self.chosen.map_or(0, |at| at + 1);
+                self.chosen = Some(next).filter(|at| *at < choices.len()).or(self.chosen);
             }
             Some(Action::Up) => {
-                let before = asked.chosen.map_or(choices.len(), |at| at).checked_sub(1);
-                asked.chosen = before.or(asked.chosen);
+                let before = self.chosen.map_or(choices.len(), |at| at).checked_sub(1);
+                self.chosen = before.or(self.chosen);
             }
-            Some(Action::PageDown) => asked.scroll += page.max(1),
-            Some(Action::PageUp) => asked.scroll = asked.scroll.saturating_sub(page.max(1)),
+            Some(Action::PageDown) => self.scroll += page.max(1),
+            Some(Action::PageUp) => self.scroll = self.scroll.saturating_sub(page.max(1)),
             Some(Action::Confirm) => {
                 let has_fields = choices.iter().any(|choice| choice.heading.is_some());
-                let chosen = asked.chosen.and_then(|at| Some((at, choices.into_iter().nth(at)?)));
+                let chosen = self.chosen.and_then(|at| Some((at, choices.into_iter().nth(at)?)));
                 let Some((at, choice)) = chosen else {
                     let why = "nothing is chosen yet: a number or an arrow chooses";
                     return KeyOutcome::Refused(why.into());
                 };
-                return asked.confirm(at, choice, has_fields);
+                return self.confirm(at, choice, has_fields);
             }
             _ => {}
         }
         KeyOutcome::Nothing
     }
-}
 
-impl OpenQuestion {
     fn confirm(&mut self, at: usize, choice: Choice, has_fields: bool) -> KeyOutcome {
         let Choice { does, is_refusal, says_why, .. } = choice;
+        let refused = |why: &'static str| KeyOutcome::Refused(why.into());
         match does {
             ChoiceEffect::Put(field, value) => self.filled.put(field, value),
             ChoiceEffect::Type(field) => self.filled.begin(field),
             ChoiceEffect::Refuse(why) => return KeyOutcome::Refused(why),
             ChoiceEffect::Answer(_) if !is_refusal && !self.is_end_seen => {
-                return KeyOutcome::Refused("see all of it first: PgDn shows the rest".into());
+                return refused("see all of it first: PgDn shows the rest");
             }
             ChoiceEffect::Answer(_) if !is_refusal && !self.seen.contains(&at) => {
-                let why = "this answer is not whole on the screen: make the terminal larger";
-                return KeyOutcome::Refused(why.into());
+                return refused("this answer is not whole on the screen: make the terminal larger");
             }
             ChoiceEffect::Answer(_) if has_fields && !is_refusal && !self.are_all_seen => {
-                return KeyOutcome::Refused(
-                    "see all fields first: the arrows show the rest".into(),
-                );
+                return refused("see all fields first: the arrows show the rest");
             }
             ChoiceEffect::Answer(answer) => {
-                self.is_sent = true;
-                self.has_keys = false;
-                return KeyOutcome::Answered { id: self.id.clone(), answer, says_why };
+                (self.is_sent, self.has_keys) = (true, false);
+                let id = self.id.clone().unwrap_or_default();
+                return KeyOutcome::Answered { id, answer, says_why };
             }
         }
         KeyOutcome::Nothing

@@ -67,20 +67,22 @@ pub(crate) fn view(
     question: &InteractionInfo,
     head: &Text,
 ) -> Option<Drawn> {
-    let asked = card.asked.as_ref().filter(|asked| asked.id == question.id)?;
+    if card.id() != Some(&question.id) {
+        return None;
+    }
     let rows = rows(question, usize::from(area.width).saturating_sub(2));
-    let all = choices(question, &asked.filled);
-    let (choices, chosen) = choice_rows(&all, asked.chosen, area.width);
+    let all = choices(question, &card.filled);
+    let (choices, chosen) = choice_rows(&all, card.chosen, area.width);
     let height = usize::from(area.height);
     // Until the question has the keys, its text gets the room.
     let fits = rows.len() + choices.len() + FRAME <= height;
-    let has_choices = fits || asked.has_keys;
+    let has_choices = fits || card.has_keys;
     // At least one line of the question stays.
     let choosable = choices.len().min(height.saturating_sub(3).max(1));
     let below = if has_choices { choosable + 2 } else { usize::from(rows.len() + 1 > height) };
     let page = height.saturating_sub(1 + below).max(1).min(rows.len());
     let most = rows.len() - page;
-    let scroll = asked.scroll.min(most);
+    let scroll = card.scroll.min(most);
     let hidden = most - scroll;
 
     let extent = match (rows.len(), most) {
@@ -96,13 +98,13 @@ pub(crate) fn view(
         y += 1;
     }
     if hidden > 0 {
-        let keys = if asked.has_keys { ": PgDn" } else { "" };
+        let keys = if card.has_keys { ": PgDn" } else { "" };
         let words = text!("    {} more lines below{}", hidden, keys);
         canvas.line(area.x, y, area.width, &Text::of(Style::of(Role::Warning).strong(), words));
     }
     let mut shown = 0..0;
     if has_choices {
-        if asked.has_keys && asked.chosen.is_none() {
+        if card.has_keys && card.chosen.is_none() {
             let words = "nothing is chosen ";
             canvas.right(area.x, y, area.width - 1, &Text::of(Role::Dim, words));
         }
