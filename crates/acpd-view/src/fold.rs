@@ -50,16 +50,9 @@ pub struct State {
     turns: Vec<Turn>,
     asked: OpenQuestions,
     at: u64,
-    /// Lines of a first turn that was read from its middle. They are folded again when older lines
-    /// arrive.
-    head: Vec<Early>,
-}
-
-#[derive(Debug, Clone)]
-struct Early {
-    seq: u64,
-    method: String,
-    params: String,
+    /// Lines of a first turn that was read from its middle: number, method and params. They are
+    /// folded again when older lines arrive.
+    head: Vec<(u64, String, String)>,
 }
 
 impl State {
@@ -138,7 +131,7 @@ impl State {
 
     /// The number of the first line; none before the first visible line.
     pub fn first(&self) -> Option<u64> {
-        let head = self.head.first().map(|early| early.seq);
+        let head = self.head.first().map(|(seq, ..)| *seq);
         head.or_else(|| self.turns.iter().find_map(Turn::first))
     }
 
@@ -199,7 +192,7 @@ impl State {
             self.turns.remove(0);
         }
         let head = std::mem::take(&mut self.head);
-        for Early { seq, method, params } in &head {
+        for (seq, method, params) in &head {
             changed.extend(older.notification(Some(*seq), method, params));
         }
         for turn in &mut older.turns {
@@ -253,8 +246,7 @@ impl State {
             return Vec::new();
         }
         if self.turns.iter().all(|turn| turn.started.is_none()) && method != method::TURN_STARTED {
-            let (method, params) = (method.to_owned(), raw.to_owned());
-            self.head.push(Early { seq, method, params });
+            self.head.push((seq, method.to_owned(), raw.to_owned()));
         }
         self.at = seq;
         let asked = self.asked.clone();

@@ -12,7 +12,6 @@
 mod needs;
 mod post;
 mod seal;
-mod vapid;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,9 +33,8 @@ use crate::relay::Lines;
 use crate::state::Server;
 use crate::subscription::Subscription;
 use needs::{Needs, News};
-use post::Outcome;
+use post::{Outcome, Vapid};
 use seal::Recipient;
-use vapid::Vapid;
 
 /// Pause before the daemon is looked for again.
 const PAUSE: Duration = Duration::from_secs(5);

@@ -1,26 +1,34 @@
-//! One request to a push service, over TLS with the system's roots. The body of the answer is
-//! ignored.
+//! One request to a push service, over TLS with the system's roots, signed with a key of this server
+//! that push services check (RFC 8292). The body of the answer is ignored.
 
+use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use acpd_sys::files;
 use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST};
 use axum::http::{Request, StatusCode, Uri};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::needs::News;
 use super::seal::Recipient;
-use super::vapid::Vapid;
 use crate::failure::Failure;
 use crate::state::Server;
+use crate::store::Store;
 use crate::subscription::Subscription;
 
 /// Longest time of a request.
@@ -99,11 +107,69 @@ fn trusted() -> Result<TlsConnector, Failure> {
     let mut roots = RootCertStore::empty();
     // Unreadable roots are not trusted.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(Arc::new(config).into())
+}
+
+const LIFE: Duration = Duration::from_hours(12);
+/// Most bytes of a key file.
+const LONGEST: u64 = 4 << 10;
+
+pub(super) struct Vapid(EcdsaKeyPair);
+
+impl Vapid {
+    /// Reads the key, or makes one the first time. Browsers that subscribed with another key get no
+    /// pushes.
+    pub(super) fn of(store: &Store) -> Result<Vapid, Failure> {
+        let path = store.folder().join("push.key");
+        if !path.exists() {
+            let lock = store.lock()?;
+            if !path.exists() {
+                make(&path)?;
+            }
+            drop(lock);
+        }
+        let mut bytes = Vec::new();
+        let failed = |error: &dyn fmt::Display| {
+            Failure::new(format!("cannot read `{}`: {error}", path.display()))
+                .hint("remove that file, and turn notifications off and on in each browser")
+        };
+        let key = files::secret_file(&path)?;
+        std::io::Read::read_to_end(&mut std::io::Read::take(key, LONGEST), &mut bytes)
+            .map_err(|error| failed(&error))?;
+        let random = SystemRandom::new();
+        EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &bytes, &random)
+            .map(Vapid)
+            .map_err(|error| failed(&error))
+    }
+
+    /// The public key in the form that browsers take.
+    pub(super) fn public(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.0.public_key())
+    }
+
+    /// Returns the header `Authorization` for a push service; `address` is the contact of this
+    /// server.
+    pub(super) fn sign(&self, service: &str, address: &str) -> Result<String, Failure> {
+        let until = SystemTime::now() + LIFE;
+        let until = until.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let encode = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let head = encode(json!({"typ": "JWT", "alg": "ES256"}));
+        let claims = encode(json!({"aud": service, "exp": until, "sub": address}));
+        let said = format!("{head}.{claims}");
+        let signed = self.0.sign(&SystemRandom::new(), said.as_bytes());
+        let signed = signed.map_err(|_| Failure::new("the system gives no random bits"))?;
+        Ok(format!("vapid t={said}.{}, k={}", URL_SAFE_NO_PAD.encode(signed), self.public()))
+    }
+}
+
+fn make(path: &Path) -> Result<(), Failure> {
+    let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
+    let key = key.map_err(|_| Failure::new("the system gives no random bits"))?;
+    Ok(files::put_secret(path, key.as_ref())?)
 }
 
 #[cfg(test)]

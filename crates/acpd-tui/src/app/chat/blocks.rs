@@ -27,14 +27,8 @@ pub(super) struct Search {
     pub(super) typed: Option<Input>,
     /// In lower case; empty without a search.
     pub(super) words: String,
-    pub(super) waits: Option<Waits>,
-}
-
-#[derive(Debug)]
-pub(super) struct Waits {
-    /// The search continues above this row.
-    from: Option<Id>,
-    pages: usize,
+    /// The row above which the search continues, and the number of pages to read at most.
+    pub(super) waits: Option<(Option<Id>, usize)>,
 }
 
 impl Search {
@@ -159,7 +153,7 @@ impl AppState {
 
     pub(in crate::app) fn continue_search(&mut self) {
         let waits = self.chat.as_mut().and_then(|chat| chat.search.waits.take());
-        if let Some(Waits { from, pages }) = waits {
+        if let Some((from, pages)) = waits {
             self.search_from(from, pages);
         }
     }
@@ -181,7 +175,7 @@ impl AppState {
         };
         match &mut self.chat {
             Some(chat) if is_asked || chat.is_more_expected() => {
-                chat.search.waits = Some(Waits { from, pages: pages - 1 });
+                chat.search.waits = Some((from, pages - 1));
             }
             _ => {
                 let key = self.key_of(KeyPlace::Blocks, Action::SearchNewer);
