@@ -1,6 +1,6 @@
 // @ts-check
 // Rows: blocks, and groups of folded neighbours. The user chooses the folding, so they are
-// made here, by the rules of `acpd-view/src/rows.rs`.
+// made here, by the rules of `acpd-view/src/summary.rs`.
 
 import { isCall } from './blocks.js';
 
