@@ -1,7 +1,7 @@
 //! Draws lines on the screen. Only this module knows colours and marks.
 
 use acpd_view::text;
-use acpd_view::text::{BOLD, Role, Style, Text};
+use acpd_view::text::{BOLD, Role, Text};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style as CellStyle};
@@ -12,13 +12,6 @@ pub struct Theme {
     /// Without colours, words and marks show the meaning.
     pub is_coloured: bool,
     pub is_unicode: bool,
-}
-
-impl Theme {
-    fn cell_style(self, style: Style) -> CellStyle {
-        let cell = CellStyle::from(style.look());
-        if self.is_coloured { cell } else { CellStyle { fg: None, ..cell } }
-    }
 }
 
 pub(crate) const DOT: &str = " · ";
@@ -71,7 +64,8 @@ impl<'a> Canvas<'a> {
         let end = x.saturating_add(room).min(area.right());
         let (mut at, is_long) = (x, line.width() > usize::from(end - x));
         for (words, style) in line.parts() {
-            let look = self.theme.cell_style(style);
+            let look = CellStyle::from(style.look());
+            let look = if self.theme.is_coloured { look } else { CellStyle { fg: None, ..look } };
             let left = usize::from(end - at);
             // Tabs have no cells.
             let mut shown = words.replace('\t', "    ");

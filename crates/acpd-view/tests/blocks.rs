@@ -328,25 +328,15 @@ proptest! {
     }
 }
 
+/// One of the words, which single spaces separate.
+fn words(words: &'static str) -> impl Strategy<Value = &'static str> {
+    prop::sample::select(words.split(' ').collect::<Vec<_>>())
+}
+
 /// A notification of known members with values that need not fit.
 fn line() -> impl Strategy<Value = String> {
-    let text = prop::sample::select(vec![
-        "s",
-        "k",
-        "j",
-        "a",
-        "b",
-        "",
-        "text",
-        "completed",
-        "failed",
-        "idle",
-        "running",
-        "execute",
-        "diff",
-        "in_progress",
-        "\u{1b}[2J",
-    ]);
+    let text =
+        words("s k j a b  text completed failed idle running execute diff in_progress \u{1b}[2J");
     let leaf = prop_oneof![
         text.prop_map(|text| json!(text)),
         (0..3_u64).prop_map(|number| json!(number)),
@@ -355,48 +345,20 @@ fn line() -> impl Strategy<Value = String> {
         Just(json!({"state": "idle"})),
         Just(json!([{"type": "diff", "path": "p", "newText": "x"}])),
     ];
-    let names = prop::sample::select(vec![
-        "toolCallId",
-        "status",
-        "title",
-        "content",
-        "messageId",
-        "entries",
-        "sessionId",
-        "state",
-        "kind",
-        "planId",
-        "compactionId",
-        "plan",
-        "currentModeId",
-        "rawInput",
-    ]);
-    let kinds = prop::sample::select(vec![
-        "user_message_chunk",
-        "agent_message_chunk",
-        "agent_thought_chunk",
-        "tool_call",
-        "tool_call_update",
-        "plan",
-        "plan_update",
-        "plan_removed",
-        "subagent_update",
-        "compaction_update",
-        "notice",
-        "current_mode_update",
-        "config_option_update",
-    ]);
-    let methods = prop::sample::select(vec![
-        "session/update",
-        "session/update",
-        "session/update",
-        "_acpd/turn_started",
-        "_acpd/turn_ended",
-        "_acpd/restored",
-        "_acpd/skipped",
-        "_acpd/answered",
-    ]);
-    let sessions = prop::sample::select(vec!["s", "s", "k", "j"]);
+    let names = words(
+        "toolCallId status title content messageId entries sessionId state kind planId \
+         compactionId plan currentModeId rawInput",
+    );
+    let kinds = words(
+        "user_message_chunk agent_message_chunk agent_thought_chunk tool_call \
+         tool_call_update plan plan_update plan_removed subagent_update compaction_update \
+         notice current_mode_update config_option_update",
+    );
+    let methods = words(
+        "session/update session/update session/update _acpd/turn_started _acpd/turn_ended \
+         _acpd/restored _acpd/skipped _acpd/answered",
+    );
+    let sessions = words("s s k j");
     let members = prop::collection::btree_map(names, leaf, 0..6);
     (methods, sessions, kinds, members).prop_map(|(method, session, kind, members)| {
         let mut update = json!(members);

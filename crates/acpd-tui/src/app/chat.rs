@@ -202,10 +202,6 @@ impl ChatScreen {
         is_answer && self.card.id().is_some() && self.doubted.as_ref() != Some(&draft)
     }
 
-    fn doubted_draft(&self) -> Option<&String> {
-        self.doubted.as_ref().filter(|doubted| **doubted == self.editor.said().text)
-    }
-
     #[cfg(test)]
     pub(super) fn turns(&self) -> usize {
         self.conversation.folded.turns().len()

@@ -277,7 +277,8 @@ fn now(of: Of<'_>) -> Option<Text> {
     if let Some(searches) = state.search_status() {
         return Some(Text::of(Role::Warning, searches));
     }
-    if let Some(doubted) = chat.doubted_draft() {
+    let is_draft = |doubted: &&String| **doubted == chat.editor.said().text;
+    if let Some(doubted) = chat.doubted.as_ref().filter(is_draft) {
         let doubted = Untrusted::from(doubted.trim());
         let key = |action| state.key_of(KeyPlace::Prompt, action);
         let (answers, sends) = (key(Action::Blocks), key(Action::Confirm));
