@@ -20,17 +20,8 @@ use crate::text::{BOLD, Role, Style, Text};
 use crate::{human, text};
 
 /// Members of `rawOutput` that can hold its text, the preferred first.
-const RAW_TEXTS: [&str; 9] = [
-    "formatted_output",
-    "aggregated_output",
-    "output",
-    "stdout",
-    "content",
-    "text",
-    "result",
-    "message",
-    "error",
-];
+const RAW_TEXTS: &str =
+    "formatted_output aggregated_output output stdout content text result message error";
 /// Bytes shown of `rawOutput`, from its end.
 const MAX_RAW_BYTES: usize = 64 << 10;
 const INDENT: &str = "    ";
@@ -210,7 +201,7 @@ fn raw_text(output: &Value) -> Option<String> {
             if texts.len() == items.len() { texts.join("\n") } else { json::pretty(output).ok()? }
         }
         Value::Object(members) => {
-            let texts = RAW_TEXTS.iter().filter_map(|name| members.get(*name));
+            let texts = RAW_TEXTS.split(' ').filter_map(|name| members.get(name));
             match texts.into_iter().find_map(raw_text) {
                 Some(text) => text,
                 None if members.keys().all(|name| EXIT_CODES.contains(&name.as_str())) => {

@@ -8,35 +8,13 @@ use serde_json::{Map, Value, json};
 
 pub(crate) const NOT_READ: &str = "could not be read";
 
-/// Returns whether a member must be text. Other values in it are shown as JSON.
+/// Names of members that must be text. Other values in them are shown as JSON.
+const TEXTS: &str = "category compactionId currentModeId description error hint id kind \
+    messageId mimeType name newText oldText path planId priority severity status step text \
+    title toolCallId uri value";
+
 fn is_text(name: &str) -> bool {
-    matches!(
-        name,
-        "category"
-            | "compactionId"
-            | "currentModeId"
-            | "description"
-            | "error"
-            | "hint"
-            | "id"
-            | "kind"
-            | "messageId"
-            | "mimeType"
-            | "name"
-            | "newText"
-            | "oldText"
-            | "path"
-            | "planId"
-            | "priority"
-            | "severity"
-            | "status"
-            | "step"
-            | "text"
-            | "title"
-            | "toolCallId"
-            | "uri"
-            | "value"
-    )
+    TEXTS.split(' ').any(|text| text == name)
 }
 
 /// Data of the agent that is never changed.
