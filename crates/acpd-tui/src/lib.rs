@@ -15,7 +15,6 @@
 mod app;
 mod canvas;
 mod driver;
-mod files;
 mod fleet;
 mod input;
 mod keymap;

@@ -18,7 +18,6 @@ mod blocks;
 mod check;
 mod door;
 mod failure;
-mod guess;
 mod invite;
 mod made;
 mod names;
@@ -34,7 +33,6 @@ mod socket;
 mod state;
 mod store;
 mod subscription;
-mod tls;
 mod worktree;
 
 pub use failure::Failure;

@@ -22,15 +22,15 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::failure::Failure;
-use crate::guess::Guesses;
 use crate::invite::Invitation;
 use crate::made::Made;
-use crate::names::{Behind, Names};
+use crate::names::{Behind, Names, load_certificate};
 use crate::page::{Page, page};
+use crate::refusal::Guesses;
 use crate::scope::Scopes;
 use crate::state::{Event, Limits, Server};
 use crate::store::{Store, folder, server_lock};
-use crate::{door, push, sign, socket, tls, worktree};
+use crate::{door, push, sign, socket, worktree};
 
 /// The first port to try: the letters of `acpd` on a telephone.
 const PORT: u16 = 2273;
@@ -81,7 +81,7 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
     }
     let listener = listen(options.address, options.port).await?;
     let at = listener.local_addr().map_err(|error| Failure::about("cannot listen", &error))?;
-    let tls = options.tls.as_ref().map(|(chain, key)| tls::load(chain, key)).transpose()?;
+    let tls = options.tls.as_ref().map(|(chain, key)| load_certificate(chain, key)).transpose()?;
     let (tls, certificate) = tls.unzip();
     let names = match (options.behind, certificate) {
         (Some(behind), _) => Names::Behind(behind),

@@ -1,6 +1,5 @@
 //! The list of all sessions; those that need the user come first.
 
-mod rows;
 mod view;
 
 use acpd_api::{
