@@ -36,5 +36,5 @@ pub use fold::{Started, State, Turn, cut_short, person};
 pub use header::{Choice, Command, CommandInput, ConfigOption, Header, Mode, Modes, Settings};
 pub use markdown::{Markdown, fenced_in};
 pub use sheet::{Sheet, asked_change};
-pub use summary::{Group, Row, describe, icon, plan, rows, turn_end};
+pub use summary::{Row, describe, group_summary, icon, plan, rows, turn_end};
 pub use text::{Role, Style, Text};

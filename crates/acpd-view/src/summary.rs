@@ -296,18 +296,9 @@ impl ConfigOption {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Row<'a> {
-    Block(&'a Block),
-    Group(Group<'a>),
-}
-
-/// Adjacent folded calls, with the thoughts between them and the answers to their questions.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Group<'a> {
-    /// At least two are calls.
-    pub blocks: &'a [Block],
-}
+/// A block, or a group: adjacent folded calls, with the thoughts between them and the answers to
+/// their questions. At least two of a group are calls.
+pub type Row<'a> = &'a [Block];
 
 /// Returns the rows of blocks; `folding` includes the user's choices.
 pub fn rows(blocks: &[Block], folding: impl Fn(&Block) -> Folding) -> Vec<Row<'_>> {
@@ -325,47 +316,45 @@ pub fn rows(blocks: &[Block], folding: impl Fn(&Block) -> Folding) -> Vec<Row<'_
         match (first, last) {
             // Thoughts around a group stay visible, because they explain the next step.
             (Some(first), Some(last)) if calls > 1 => {
-                rows.extend(part[..first].iter().map(Row::Block));
-                rows.push(Row::Group(Group { blocks: &part[first..=last] }));
-                rows.extend(part[last + 1..].iter().map(Row::Block));
+                rows.extend(part[..first].chunks(1));
+                rows.push(&part[first..=last]);
+                rows.extend(part[last + 1..].chunks(1));
             }
-            _ => rows.extend(part.iter().map(Row::Block)),
+            _ => rows.extend(part.chunks(1)),
         }
     }
     rows
 }
 
-impl Group<'_> {
-    /// Summarizes the group in one line; failures are always shown.
-    pub fn summary(&self) -> Text {
-        let mut facts: Vec<(&Words, usize)> = Vec::new();
-        let happened = self.blocks.iter().filter(|block| block.consent() != Some(Consent::Refused));
-        for words in happened.filter_map(words) {
-            match facts.iter_mut().find(|(known, _)| *known == words) {
-                Some((_, count)) => *count += 1,
-                None => facts.push((words, 1)),
-            }
+/// Summarizes a group in one line; failures are always shown.
+pub fn group_summary(blocks: &[Block]) -> Text {
+    let mut facts: Vec<(&Words, usize)> = Vec::new();
+    let happened = blocks.iter().filter(|block| block.consent() != Some(Consent::Refused));
+    for words in happened.filter_map(words) {
+        match facts.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, count)) => *count += 1,
+            None => facts.push((words, 1)),
         }
-        let facts = facts.into_iter().map(|((_, verb, one, many), count)| match count {
-            1 => text!("{} 1 {}", verb, one),
-            _ => text!("{} {} {}", verb, count, many),
-        });
-        let line = Text::of(Role::Plain, Text::join(facts, ", "));
-        let calls = || self.blocks.iter().filter(|block| block.tool_call().is_some());
-        let is_cut = |block: &&Block| {
-            block.progress == Progress::Interrupted && block.consent() != Some(Consent::Refused)
-        };
-        let is_refused = |block: &&Block| matches!(&block.kind, Kind::Question(question) if question.answer.is_refused);
-        let bad = [
-            (calls().filter(|block| block.has_failed()).count(), Role::Bad, "failed"),
-            (calls().filter(is_cut).count(), Role::Warning, "not finished"),
-            (self.blocks.iter().filter(is_refused).count(), Role::Warning, "denied"),
-        ];
-        bad.into_iter().filter(|(count, ..)| *count > 0).fold(line, |line, (count, role, word)| {
-            let gap = if line.is_empty() { "" } else { ", " };
-            line.and(Role::Plain, gap).and(role, text!("{} {}", count, word))
-        })
     }
+    let facts = facts.into_iter().map(|((_, verb, one, many), count)| match count {
+        1 => text!("{} 1 {}", verb, one),
+        _ => text!("{} {} {}", verb, count, many),
+    });
+    let line = Text::of(Role::Plain, Text::join(facts, ", "));
+    let calls = || blocks.iter().filter(|block| block.tool_call().is_some());
+    let is_cut = |block: &&Block| {
+        block.progress == Progress::Interrupted && block.consent() != Some(Consent::Refused)
+    };
+    let is_refused = |block: &&Block| matches!(&block.kind, Kind::Question(question) if question.answer.is_refused);
+    let bad = [
+        (calls().filter(|block| block.has_failed()).count(), Role::Bad, "failed"),
+        (calls().filter(is_cut).count(), Role::Warning, "not finished"),
+        (blocks.iter().filter(is_refused).count(), Role::Warning, "denied"),
+    ];
+    bad.into_iter().filter(|(count, ..)| *count > 0).fold(line, |line, (count, role, word)| {
+        let gap = if line.is_empty() { "" } else { ", " };
+        line.and(Role::Plain, gap).and(role, text!("{} {}", count, word))
+    })
 }
 
 /// Kind, verb, singular noun, plural noun.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use acp_wire::legible;
 use acpd_api::{LogEntry, Untrusted, escape};
-use acpd_view::{Block, Folding, Id, Kind, Row, State, Text, rows};
+use acpd_view::{Block, Folding, Id, Kind, State, Text, group_summary, rows};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -103,11 +103,11 @@ fn shown(block: &Block) -> Value {
 
 fn rows_of(blocks: &[Block]) -> Value {
     let rows = rows(blocks, |block| block.folding).into_iter().map(|row| match row {
-        Row::Block(block) => shown(block),
-        Row::Group(group) => json!({
+        [block] => shown(block),
+        blocks => json!({
             "kind": "group",
-            "summary": group.summary().as_str(),
-            "rows": group.blocks.iter().map(shown).collect::<Vec<_>>(),
+            "summary": group_summary(blocks).as_str(),
+            "rows": blocks.iter().map(shown).collect::<Vec<_>>(),
         }),
     });
     rows.collect()
@@ -239,9 +239,7 @@ fn assert_open(blocks: &[Block], about: &[Value]) -> bool {
         any |= asks;
     }
     for row in rows(blocks, |block| block.folding) {
-        if let Row::Group(group) = row {
-            assert!(group.blocks.iter().all(|block| block.folding == Folding::Closed));
-        }
+        assert!(row.len() == 1 || row.iter().all(|block| block.folding == Folding::Closed));
     }
     any
 }

@@ -73,8 +73,8 @@ impl Conversation {
         self.folded.turns().iter().flat_map(|turn| rows(&turn.blocks, folding)).collect()
     }
 
-    pub(super) fn is_selected(&self, row: &Row<'_>) -> bool {
-        self.selected == Some(id(row))
+    pub(super) fn is_selected(&self, row: Row<'_>) -> bool {
+        self.selected == Some(row[0].id)
     }
 
     /// The oldest first.
@@ -241,13 +241,11 @@ impl Conversation {
         let rows = self.rows();
         let Some(row) = rows.iter().find(|row| self.is_selected(row)) else { return };
         let choices: Vec<(Id, Folding)> = match row {
-            Row::Block(block) => {
+            [block] => {
                 let is_open = self.folding(block) == Folding::Open;
                 vec![(block.id, if is_open { Folding::Closed } else { Folding::Open })]
             }
-            Row::Group(group) => {
-                group.blocks.iter().map(|block| (block.id, Folding::First(GLANCE_ROWS))).collect()
-            }
+            blocks => blocks.iter().map(|block| (block.id, Folding::First(GLANCE_ROWS))).collect(),
         };
         self.choices.extend(choices);
     }
@@ -264,16 +262,12 @@ impl Conversation {
     pub(super) fn of_selected(&self, of: impl Fn(&Block) -> String) -> Option<String> {
         let rows = self.rows();
         let row = rows.iter().find(|row| self.is_selected(row))?;
-        let blocks = match row {
-            Row::Block(block) => std::slice::from_ref(*block),
-            Row::Group(group) => group.blocks,
-        };
-        Some(blocks.iter().map(of).collect::<Vec<_>>().join("\n"))
+        Some(row.iter().map(of).collect::<Vec<_>>().join("\n"))
     }
 }
 
 pub(super) fn is_prompt(row: &&Row<'_>) -> bool {
-    matches!(row, Row::Block(block) if matches!(block.kind, Kind::Prompt(_)))
+    matches!(row, [block] if matches!(block.kind, Kind::Prompt(_)))
 }
 
 /// The author's text, not escaped.
@@ -282,8 +276,5 @@ pub(super) fn own_text(block: &Block) -> String {
 }
 
 pub(super) fn id(row: &Row<'_>) -> Id {
-    match row {
-        Row::Block(block) => block.id,
-        Row::Group(group) => group.blocks[0].id,
-    }
+    row[0].id
 }

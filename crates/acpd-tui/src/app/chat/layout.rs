@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use acpd_view::text::Text;
-use acpd_view::{Block, Consent, Content, Folding, Id, Kind, Markdown, Progress, Role, Row};
+use acpd_view::{
+    Block, Consent, Content, Folding, Id, Kind, Markdown, Progress, Role, Row, group_summary,
+};
 
 use super::LinkId;
 use super::conversation::{Conversation, Jump, id};
@@ -114,7 +116,7 @@ impl ChatLayout {
         let mut lines = Vec::with_capacity(height);
         let mut at = first;
         while at < rows.len() && lines.len() < height {
-            let own = self.lines(conversation, &rows[at]);
+            let own = self.lines(conversation, rows[at]);
             let gap = has_gap(rows, at).then_some(None).into_iter();
             let shown = gap.chain(own.iter().enumerate().map(Some)).skip(skip);
             lines.extend(shown.take(height - lines.len()).map(|line| match line {
@@ -177,7 +179,7 @@ impl ChatLayout {
         let OnRows { conversation, rows, height } = of;
         let Some(wanted) = rows.iter().position(|row| id(row) == to) else { return top };
         let own = self.height(of, wanted);
-        let lines = self.lines(conversation, &rows[wanted]);
+        let lines = self.lines(conversation, rows[wanted]);
         let has_words = |line: &Text| line.as_str().to_lowercase().contains(words);
         let hit = lines.iter().position(has_words).filter(|_| !words.is_empty());
         let hit = hit.map_or(0, |at| at + usize::from(has_gap(rows, wanted)));
@@ -216,29 +218,27 @@ impl ChatLayout {
     }
 
     fn height(&mut self, of: OnRows<'_>, at: usize) -> usize {
-        usize::from(has_gap(of.rows, at)) + self.lines(of.conversation, &of.rows[at]).len()
+        usize::from(has_gap(of.rows, at)) + self.lines(of.conversation, of.rows[at]).len()
     }
 
-    fn lines(&mut self, conversation: &Conversation, row: &Row<'_>) -> Rc<Vec<Text>> {
-        let (block, blocks, folding) = match row {
-            Row::Block(block) => (*block, 1, conversation.folding(block)),
-            Row::Group(group) => {
-                let blocks = group.blocks;
-                (&blocks[blocks.len() - 1], blocks.len(), Folding::Closed)
-            }
+    fn lines(&mut self, conversation: &Conversation, row: Row<'_>) -> Rc<Vec<Text>> {
+        let folding = match row {
+            [block] => conversation.folding(block),
+            _ => Folding::Closed,
         };
-        let version = (block.last, blocks, folding, block.progress, block.consent());
-        if let Some((_, lines)) = self.kept.get(&id(row)).filter(|(kept, _)| *kept == version) {
+        let block = &row[row.len() - 1];
+        let version = (block.last, row.len(), folding, block.progress, block.consent());
+        if let Some((_, lines)) = self.kept.get(&row[0].id).filter(|(kept, _)| *kept == version) {
             return Rc::clone(lines);
         }
         let lines = match row {
-            Row::Block(block) => self.wrapped(block, folding),
-            Row::Group(group) => vec![group.summary().cut(self.width)],
+            [block] => self.wrapped(block, folding),
+            blocks => vec![group_summary(blocks).cut(self.width)],
         };
         let lines = if lines.is_empty() { vec![Text::of(Role::Dim, "(nothing)")] } else { lines };
         let lines = Rc::new(lines);
         self.kept_lines += lines.len();
-        if let Some((_, before)) = self.kept.insert(id(row), (version, Rc::clone(&lines))) {
+        if let Some((_, before)) = self.kept.insert(row[0].id, (version, Rc::clone(&lines))) {
             self.kept_lines -= before.len();
         }
         lines
@@ -271,13 +271,13 @@ impl ChatLayout {
 }
 
 fn has_gap(rows: &[Row<'_>], at: usize) -> bool {
-    let kind = |row: &Row<'_>| match row {
-        Row::Block(block) => match block.kind {
+    let kind = |row: Row<'_>| match row {
+        [block] => match block.kind {
             Kind::Prompt(_) => 0,
             Kind::Answer(_) => 1,
             _ => 2,
         },
-        Row::Group(_) => 2,
+        _ => 2,
     };
-    at > 0 && (kind(&rows[at]) != kind(&rows[at - 1]) || kind(&rows[at]) == 0)
+    at > 0 && (kind(rows[at]) != kind(rows[at - 1]) || kind(rows[at]) == 0)
 }

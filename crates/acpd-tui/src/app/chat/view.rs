@@ -198,7 +198,7 @@ fn conversation(
             canvas.line(area.x, y, 1, &Text::of(Style::of(Role::Name).strong(), "▌"));
         }
         let time = match row {
-            Row::Block(block) if placed.is_head => running(state, chat, block),
+            [block] if placed.is_head => running(state, chat, block),
             _ => None,
         };
         let taken = time.map_or(0, |time| {
@@ -212,8 +212,8 @@ fn conversation(
     (visible, rows.is_empty(), spots)
 }
 
-fn mark(chat: &ChatScreen, row: &Row<'_>) -> (&'static str, Style) {
-    let Row::Block(block) = row else { return ("▸", Role::Dim.into()) };
+fn mark(chat: &ChatScreen, row: Row<'_>) -> (&'static str, Style) {
+    let [block] = row else { return ("▸", Role::Dim.into()) };
     let can_fold = block.tool_call().is_some()
         || matches!(block.kind, Kind::Thought(_) | Kind::Plan(_) | Kind::Subagent(_));
     match block.progress {
