@@ -20,8 +20,8 @@ pub(super) struct Conversation {
     pub(super) selected: Option<Id>,
     /// The sum of all scrolled rows; the layout knows which of them are done.
     pub(super) scrolled: isize,
-    /// The number of jumps, and the last target.
-    pub(super) jumps: (u64, Jump),
+    /// The number of jumps, and the last target; none for the live end.
+    pub(super) jumps: (u64, Option<Id>),
     /// The received part of a requested page of older lines.
     asked: Option<Vec<LogEntry>>,
     /// The beginning was read.
@@ -29,13 +29,6 @@ pub(super) struct Conversation {
     /// When each running block was first seen.
     began: HashMap<Id, u64>,
     shows_thoughts: bool,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Jump {
-    #[default]
-    Live,
-    To(Id),
 }
 
 impl Conversation {
@@ -145,16 +138,16 @@ impl Conversation {
 
     pub(super) fn follow(&mut self) {
         self.selected = None;
-        self.jump(Jump::Live);
+        self.jump(None);
     }
 
-    fn jump(&mut self, to: Jump) {
+    fn jump(&mut self, to: Option<Id>) {
         self.jumps = (self.jumps.0 + 1, to);
     }
 
     pub(super) fn select_end(&mut self) {
         self.selected = self.rows().last().map(id);
-        self.jump(Jump::Live);
+        self.jump(None);
     }
 
     /// Selects the found row. `find` gets the index of the selected row, or the number of rows.
@@ -171,7 +164,7 @@ impl Conversation {
 
     pub(super) fn choose(&mut self, id: Id) {
         self.selected = Some(id);
-        self.jump(Jump::To(id));
+        self.jump(Some(id));
     }
 
     pub(super) fn open(&mut self, id: Id) {

@@ -13,7 +13,7 @@ use acpd_view::{
 };
 
 use super::LinkId;
-use super::conversation::{Conversation, Jump, id};
+use super::conversation::{Conversation, id};
 
 const MAX_CACHED_LINES: usize = 20_000;
 /// Older lines are requested when fewer rows are above the screen.
@@ -94,8 +94,8 @@ impl ChatLayout {
         if conversation.jumps.0 != self.jumps {
             self.jumps = conversation.jumps.0;
             match conversation.jumps.1 {
-                Jump::Live => self.place = None,
-                Jump::To(to) => top = self.reveal(of, top, to, words),
+                None => self.place = None,
+                Some(to) => top = self.reveal(of, top, to, words),
             }
             if self.place.is_none() {
                 top = self.top(of);
