@@ -19,7 +19,6 @@ pub(super) struct Renderer {
     width: usize,
     lines: Vec<Text>,
     margins: Vec<Margin>,
-    has_lines: Vec<bool>,
     /// The number of margins before an empty line that precedes the next line.
     gap: Option<usize>,
     inline: Vec<Text>,
@@ -37,11 +36,12 @@ pub(super) struct Renderer {
 struct Margin {
     first: Option<Text>,
     rest: Text,
+    has_lines: bool,
 }
 
 impl Renderer {
     pub(super) fn new(width: usize) -> Renderer {
-        Renderer { width, has_lines: vec![false], ..Renderer::default() }
+        Renderer { width, ..Renderer::default() }
     }
 
     pub(super) fn render(mut self, text: &str) -> Vec<Text> {
@@ -192,7 +192,7 @@ impl Renderer {
     fn block(&mut self) {
         self.flush();
         let depth = self.margins.len();
-        if self.has_lines[depth] {
+        if self.margins.last().map_or(!self.lines.is_empty(), |margin| margin.has_lines) {
             self.gap = Some(depth);
         } else if self.gap.is_some_and(|gap| gap > depth) {
             self.gap = None;
@@ -200,8 +200,7 @@ impl Renderer {
     }
 
     fn margin(&mut self, first: Option<Text>, rest: Text) {
-        self.margins.push(Margin { first, rest });
-        self.has_lines.push(false);
+        self.margins.push(Margin { first, rest, has_lines: false });
     }
 
     fn end_margin(&mut self) {
@@ -210,7 +209,6 @@ impl Renderer {
             self.write(Text::new());
         }
         self.margins.pop();
-        self.has_lines.pop();
     }
 
     fn room(&self) -> usize {
@@ -234,13 +232,12 @@ impl Renderer {
             let empty: Text = margins.map(|margin| margin.rest.clone()).collect();
             self.lines.push(empty.trim_end());
         }
-        self.has_lines.fill(true);
         let mut whole = Text::new();
         for margin in &mut self.margins[..shown] {
             whole += margin.first.take().unwrap_or_else(|| margin.rest.clone());
         }
-        for margin in &mut self.margins[shown..] {
-            margin.first = None;
+        for margin in &mut self.margins {
+            (margin.first, margin.has_lines) = (None, true);
         }
         whole += line;
         self.lines.push(whole.trim_end());

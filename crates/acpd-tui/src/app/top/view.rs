@@ -341,13 +341,8 @@ fn folder(row: &Row<'_>, home: Option<&str>) -> Text {
 
 /// Returns an age in one unit, at most four columns wide.
 fn age(ms: u64) -> Text {
-    let seconds = ms / 1000;
-    match seconds {
-        0..60 => text!("{}s", seconds),
-        60..3600 => text!("{}m", seconds / 60),
-        3600..86_400 => text!("{}h", seconds / 3600),
-        _ => text!("{}d", (seconds / 86_400).min(999)),
-    }
+    let age = human::duration(ms.min(999 * 86_400_000));
+    Untrusted::from(age.as_str().split(' ').next().unwrap_or_default()).into()
 }
 
 fn describe(row: &Row<'_>, now: u64) -> Text {
