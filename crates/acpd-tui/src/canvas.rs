@@ -80,6 +80,13 @@ impl<'a> Canvas<'a> {
         }
     }
 
+    /// Draws the lines that fit into an area.
+    pub(crate) fn lines(&mut self, area: Rect, lines: impl IntoIterator<Item = Text>) {
+        for (y, line) in (area.y..area.bottom()).zip(lines) {
+            self.line(area.x, y, area.width, &line);
+        }
+    }
+
     /// Draws a rule across the screen.
     pub(crate) fn rule(&mut self, y: u16) {
         let width = self.buffer.area.width;

@@ -425,12 +425,10 @@ impl PageConversation {
     }
 
     fn bodies(&mut self, reply: RequestId, params: Option<&RawValue>, out: &mut Outgoing) {
-        #[derive(Deserialize)]
-        struct Params {
-            ids: Vec<Value>,
-        }
-        let Some(Params { ids }) = read(params) else { return out.refuse(&reply, None) };
-        let ids: Vec<Id> = ids.iter().filter_map(encoding::read_id).collect();
+        let params: Option<Value> = read(params);
+        let ids = params.as_ref().and_then(|params| params["ids"].as_array());
+        let Some(ids) = ids else { return out.refuse(&reply, None) };
+        let ids = ids.iter().filter_map(encoding::read_id).collect();
         self.send_bodies(reply, ids, out);
     }
 

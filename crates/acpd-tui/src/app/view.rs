@@ -28,9 +28,7 @@ pub(crate) fn view(
     let mut canvas = Canvas::new(frame.buffer_mut(), theme);
     if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
         let words = ["too small:", "acpctl chat --plain", "goes line by line"];
-        for (y, words) in (area.y..area.bottom()).zip(words) {
-            canvas.line(area.x, y, area.width, &Text::of(Role::Warning, words));
-        }
+        canvas.lines(area, words.map(|words| Text::of(Role::Warning, words)));
         return OnScreen::default();
     }
     let above = Rect { height: area.height.saturating_sub(1), ..area };
@@ -117,9 +115,8 @@ fn help(state: &AppState, scroll: usize, canvas: &mut Canvas<'_>, area: Rect) ->
     let words = text!("{}{} back", more, state.key_of(KeyPlace::Help, Action::Back));
     canvas.right(0, 0, area.width.saturating_sub(1), &Text::of(Role::Dim, words));
     canvas.rule(1);
-    for (y, line) in (area.y + 2..area.bottom()).zip(lines.iter().skip(scroll)) {
-        canvas.line(0, y, area.width, line);
-    }
+    let below = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
+    canvas.lines(below, lines.into_iter().skip(scroll));
     OnScreen { page, ..OnScreen::default() }
 }
 

@@ -78,15 +78,16 @@ pub(in crate::app) fn view(
     let pane = Rect { y: end + ruled, height: over, ..area };
     let mut drawn = None;
     match (&chat.menu, prompt_list, question) {
-        (Some(menu), ..) => put(canvas, pane, &menu.lines(usize::from(over))),
-        (None, Some(prompt_list), _) => put(canvas, pane, &prompt_list.lines(usize::from(over))),
+        (Some(menu), ..) => canvas.lines(pane, menu.lines(usize::from(over))),
+        (None, Some(prompt_list), _) => canvas.lines(pane, prompt_list.lines(usize::from(over))),
         (None, None, Some(question)) => {
             let head = text!(" ? {}", question::asks(question, state.scene.home.as_deref()));
             let head = Text::of(Style::of(Role::Warning).strong(), head);
             drawn = question::view(canvas, pane, &chat.card, question, &head);
         }
         (None, None, None) => {
-            put(canvas, Rect { x: area.x + 1, width: width.saturating_sub(1), ..pane }, &refused);
+            let pane = Rect { x: area.x + 1, width: width.saturating_sub(1), ..pane };
+            canvas.lines(pane, refused);
         }
     }
     draw_status(of, canvas, status, width);
@@ -96,12 +97,6 @@ pub(in crate::app) fn view(
     let page = usize::from(body.height);
     let is_near_beginning = visible.is_near_beginning;
     OnScreen { question: drawn, page, is_near_beginning, spots }
-}
-
-fn put(canvas: &mut Canvas<'_>, area: Rect, lines: &[Text]) {
-    for (y, line) in (area.y..area.bottom()).zip(lines) {
-        canvas.line(area.x, y, area.width, line);
-    }
 }
 
 fn head(Of { state, chat, session }: Of<'_>, canvas: &mut Canvas<'_>, area: Rect) {

@@ -84,9 +84,8 @@ pub(in crate::app) fn view(
     } else if let Some(row) = selected {
         let lines = details(row, state.now, home);
         let lines = lines.iter().flat_map(|line| line.wrap(width.saturating_sub(2)));
-        for (y, line) in (pane.y..pane.bottom()).zip(lines) {
-            canvas.line(area.x + 1, y, area.width.saturating_sub(1), &line);
-        }
+        let pane = Rect { x: area.x + 1, width: area.width.saturating_sub(1), ..pane };
+        canvas.lines(pane, lines);
     }
     let cursor = below_pane(state, canvas, footer.saturating_sub(1));
     (OnScreen { question: drawn, page, spots, ..OnScreen::default() }, cursor)
