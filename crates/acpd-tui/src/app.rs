@@ -152,12 +152,6 @@ enum Presence {
     Gone(Text),
 }
 
-#[derive(Debug)]
-struct Flash {
-    line: Text,
-    until: u64,
-}
-
 #[derive(Debug, Default)]
 pub(crate) struct AppState {
     scene: Scene,
@@ -178,7 +172,8 @@ pub(crate) struct AppState {
     pub(crate) not_begun: Option<ErrorObject>,
     /// Scrolled rows of the page of keys; none while it is closed.
     help: Option<usize>,
-    flash: Option<Flash>,
+    /// A message, and the time until which it is shown.
+    flash: Option<(Text, u64)>,
     on_screen: OnScreen,
     /// The action of the first press, and the time until which a second press counts.
     twice: Option<(Twice, u64)>,
@@ -211,9 +206,7 @@ impl AppState {
 
     pub(crate) fn update(&mut self, now: u64, event: AppEvent) -> Vec<Effect> {
         self.now = now;
-        if self.flash.as_ref().is_some_and(|flash| flash.until <= now) {
-            self.flash = None;
-        }
+        self.flash.take_if(|(_, until)| *until <= now);
         match event {
             AppEvent::Key(key) if key.kind == KeyEventKind::Press => self.key(&key),
             AppEvent::Key(_) | AppEvent::Time => {}
@@ -313,7 +306,7 @@ impl AppState {
 
     /// Returns when the screen changes without an event.
     pub(crate) fn wakes_at(&self) -> Option<u64> {
-        let flash = self.flash.as_ref().map(|flash| flash.until);
+        let flash = self.flash.as_ref().map(|(_, until)| *until);
         let away = match self.presence {
             Presence::AwaySince(since) => Some(since + AWAY_AFTER_MS).filter(|at| *at > self.now),
             _ => None,
@@ -331,8 +324,7 @@ impl AppState {
     }
 
     pub(crate) fn flash(&mut self, role: Role, words: impl Into<Text>) {
-        let line = Text::of(role, words);
-        self.flash = Some(Flash { line, until: self.now + FLASH_MS });
+        self.flash = Some((Text::of(role, words), self.now + FLASH_MS));
     }
 
     fn wheel(&mut self, lines: isize) {
@@ -383,15 +375,13 @@ impl AppState {
             Some(Action::Keys) => self.help = Some(0),
             Some(Action::Mouse) => {
                 self.has_mouse = !self.has_mouse;
-                self.flash(
-                    Role::Plain,
-                    if self.has_mouse {
-                        let key = self.key_of(place, Action::Mouse);
-                        text!("the wheel scrolls and a click chooses; {} gives the mouse back", key)
-                    } else {
-                        "the terminal has the mouse: select and copy as everywhere".into()
-                    },
-                );
+                let words = if self.has_mouse {
+                    let key = self.key_of(place, Action::Mouse);
+                    text!("the wheel scrolls and a click chooses; {} gives the mouse back", key)
+                } else {
+                    "the terminal has the mouse: select and copy as everywhere".into()
+                };
+                self.flash(Role::Plain, words);
                 self.out.push(Effect::Mouse(self.has_mouse));
             }
             Some(Action::Quit) => self.out.push(Effect::Quit),

@@ -89,12 +89,12 @@ impl Drop for Screen {
 
 /// Can be called again after [`restore`] and SIGSTOP.
 pub(crate) fn enter() -> io::Result<()> {
-    let mut modes = lock();
+    let mut modes = lock(&MODES);
     let found = terminal::raw()?;
     // crossterm reads Ctrl-J as Enter until it sets the mode itself; the mode is the same.
     enable_raw_mode()?;
     // The shell may have changed the modes while the process was stopped.
-    before().get_or_insert(found);
+    lock(&BEFORE).get_or_insert(found);
     if mem::replace(&mut modes.holder, Holder::Us) != Holder::Us {
         write_all(ENTER)?;
         if modes.has_mouse {
@@ -119,14 +119,14 @@ pub(crate) fn is_lent() -> bool {
 
 /// Makes the terminal announce pending keys again.
 pub(crate) fn announce_again() {
-    let modes = lock();
+    let modes = lock(&MODES);
     if modes.holder == Holder::Us {
         terminal::announce_keys();
     }
 }
 
 pub(crate) fn capture_mouse(is_on: bool) -> io::Result<()> {
-    let mut modes = lock();
+    let mut modes = lock(&MODES);
     modes.has_mouse = is_on;
     if modes.holder == Holder::Us {
         terminal::report_mouse(is_on)?;
@@ -136,13 +136,13 @@ pub(crate) fn capture_mouse(is_on: bool) -> io::Result<()> {
 
 /// Drops the frame after [`restore`].
 pub(crate) fn show(frame: &[u8]) -> io::Result<()> {
-    lock().write(&[BEGIN_FRAME, frame, END_FRAME].concat())
+    lock(&MODES).write(&[BEGIN_FRAME, frame, END_FRAME].concat())
 }
 
 /// Copies a text to the terminal's clipboard (OSC 52).
 pub(crate) fn copy(text: &str) -> io::Result<()> {
     let text = BASE64_STANDARD.encode(text);
-    lock().write(format!("\x1b]52;c;{text}\x07").as_bytes())
+    lock(&MODES).write(format!("\x1b]52;c;{text}\x07").as_bytes())
 }
 
 /// Does nothing the second time.
@@ -168,19 +168,15 @@ fn give(next: Holder) {
     }
     // Errors of a closed terminal do not matter.
     let _ = write_all(LEAVE);
-    if let Some(before) = before().take() {
+    if let Some(before) = lock(&BEFORE).take() {
         before.restore();
     }
     // The shell must not get the screens' keys and late answers of the terminal.
     forget_typed();
 }
 
-fn lock() -> MutexGuard<'static, Modes> {
-    MODES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn before() -> MutexGuard<'static, Option<terminal::Modes>> {
-    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(all(test, unix))]

@@ -49,7 +49,7 @@ impl Attached {
     }
 
     fn named(path: String, name: &str) -> Attached {
-        let (uri, mark) = (file_uri(&path), mention(name));
+        let (uri, mark) = (file_uri(&path), format!("@{name}"));
         let link =
             ContentBlock::ResourceLink { uri, name: name.to_owned(), mime_type: None, size: None };
         let file = PromptFile { path, name: name.to_owned() };
@@ -73,7 +73,7 @@ impl PromptDraft {
     pub(super) fn read(prompt: &QueuedPrompt) -> PromptDraft {
         let (text, others) = prompt.parts();
         let all = others.into_iter().map(|block| {
-            let mark = block["name"].as_str().map(mention);
+            let mark = block["name"].as_str().map(|name| format!("@{name}"));
             let mark = mark.filter(|mark| text.contains(mark)).unwrap_or_default();
             Attached { mark, file: None, block: Rc::new(block) }
         });
@@ -122,10 +122,6 @@ impl PromptDraft {
             .chain(self.attached().map(|attached| Value::clone(&attached.block)))
             .collect()
     }
-}
-
-fn mention(path: &str) -> String {
-    format!("@{path}")
 }
 
 #[cfg(test)]

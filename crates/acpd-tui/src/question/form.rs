@@ -127,11 +127,12 @@ fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
             values(field).into_iter().flatten().map(radio).collect()
         }
         FieldKind::Many { choices, .. } => {
-            let now: Vec<&str> = choices
-                .iter()
-                .map(|choice| choice.value.as_str())
-                .filter(|one| value.is_some_and(|value| has(value, one)))
-                .collect();
+            let has = |one: &&str| {
+                let values = value.and_then(Value::as_array);
+                values.is_some_and(|values| values.iter().any(|value| value == *one))
+            };
+            let now: Vec<&str> =
+                choices.iter().map(|choice| choice.value.as_str()).filter(has).collect();
             let toggle = |choice: &acp::Choice| {
                 let is_set = now.contains(&choice.value.as_str());
                 // In the order of the form.
@@ -159,10 +160,6 @@ fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
         first.heading = Some(heading(field));
     }
     choices
-}
-
-fn has(value: &Value, one: &str) -> bool {
-    value.as_array().is_some_and(|values| values.iter().any(|value| value == one))
 }
 
 fn heading(field: &Field) -> Text {

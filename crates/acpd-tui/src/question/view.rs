@@ -122,14 +122,11 @@ pub(crate) fn view(
         }
     }
     // The choices without hidden rows.
-    let above = shown.start.checked_sub(1).and_then(|row| place(&choices, row));
-    let whole = above.map_or(0, |at| at + 1)..place(&choices, shown.end).unwrap_or(all.len());
+    let place = |row: usize| choices.get(row).map(|(at, _)| *at);
+    let above = shown.start.checked_sub(1).and_then(place);
+    let whole = above.map_or(0, |at| at + 1)..place(shown.end).unwrap_or(all.len());
     let (id, is_end) = (question.id.clone(), hidden == 0 && area.height > 1);
     Some(Drawn { id, is_end, most, page, choices: (whole, all.len()) })
-}
-
-fn place(choices: &[(usize, Text)], row: usize) -> Option<usize> {
-    choices.get(row).map(|(at, _)| *at)
 }
 
 /// Describes the asker, the request and its directory.

@@ -281,8 +281,8 @@ fn now(of: Of<'_>) -> Option<Text> {
             text!("to answer: {}; {} again sends \"{}\" as a prompt", answers, sends, doubted);
         return Some(Text::of(Role::Warning, words));
     }
-    if let Some(flash) = &state.flash {
-        return Some(flash.line.clone());
+    if let Some((flash, _)) = &state.flash {
+        return Some(flash.clone());
     }
     if let Some(trouble) = trouble(of) {
         return Some(trouble);

@@ -247,7 +247,7 @@ fn below_pane(state: &AppState, canvas: &mut Canvas<'_>, y: u16) -> Option<Posit
         Some(Typing::Rename(_, who)) => text!(" new name of {} > ", who.cut(24)),
         None => {
             let line = match (&state.flash, state.top.filter.text()) {
-                (Some(flash), _) => Text::from(" ") + &flash.line,
+                (Some((flash, _)), _) => Text::from(" ") + flash,
                 (None, "") => return None,
                 (None, _) => {
                     let words = state.top.filter.shown(40).0;
