@@ -131,13 +131,18 @@ pub(crate) fn view(
 
 /// Describes the asker, the request and its directory.
 pub fn asks(question: &InteractionInfo, home: Option<&str>) -> Text {
-    let folder = match &question.question {
-        Question::Permission { shown: Some(shown), .. } => shown.folder.as_ref(),
-        _ => None,
+    let agent = &question.agent;
+    let (asks, folder) = match &question.question {
+        Question::Permission { shown, tool_kind, .. } => {
+            let verb = verb(shown.as_deref(), tool_kind.as_ref());
+            let folder = shown.as_ref().and_then(|shown| shown.folder.as_ref());
+            (text!("{} asks to {} this", agent, verb), folder)
+        }
+        Question::Form { .. } => (text!("{} asks", agent), None),
+        Question::Url { .. } => (text!("{} asks you to open a page", agent), None),
     };
     let place = folder.or(question.cwd.as_ref());
-    let place = place.map(|place| text!(", in {}", directory(place, home)));
-    text!("{}{}", asks_for(question), place)
+    text!("{}{}", asks, place.map(|place| text!(", in {}", directory(place, home))))
 }
 
 pub(crate) fn verb(shown: Option<&Shown>, tool_kind: Option<&Untrusted>) -> &'static str {
@@ -151,17 +156,6 @@ pub(crate) fn verb(shown: Option<&Shown>, tool_kind: Option<&Untrusted>) -> &'st
         Some("search") => "search",
         Some("fetch") => "fetch",
         _ => "do",
-    }
-}
-
-fn asks_for(question: &InteractionInfo) -> Text {
-    let agent = &question.agent;
-    match &question.question {
-        Question::Permission { shown, tool_kind, .. } => {
-            text!("{} asks to {} this", agent, verb(shown.as_deref(), tool_kind.as_ref()))
-        }
-        Question::Form { .. } => text!("{} asks", agent),
-        Question::Url { .. } => text!("{} asks you to open a page", agent),
     }
 }
 
