@@ -43,12 +43,12 @@ impl Sheet {
         let mut sheet = Sheet { parts: Vec::new(), is_easy };
         let times = if changed > 1 { text!(" ({} times)", changed) } else { Text::new() };
         let mark = text!("changed while you looked{}: this is another call", times);
-        sheet.add(1, (changed > 0).then_some(("", Text::of(BOLD, mark))));
+        sheet.add(Some(1), (changed > 0).then_some(("", Text::of(BOLD, mark))));
         let icon = icon(Some(shown.kind.raw()));
-        sheet.add(3, [("", Text::of(BOLD, text!("{}{} {}", head, icon, title)))]);
-        sheet.add_long(unnamed(&shown.commands, &title).into_iter().map(plain));
+        sheet.add(Some(3), [("", Text::of(BOLD, text!("{}{} {}", head, icon, title)))]);
+        sheet.add(None, unnamed(&shown.commands, &title).into_iter().map(plain));
         sheet.add(
-            2,
+            Some(2),
             shown.folder.iter().map(|folder| (OWN, Text::of(Role::Dim, text!("in {}", folder)))),
         );
         let is_said = |place: &&Untrusted| {
@@ -56,15 +56,15 @@ impl Sheet {
                 || shown.diffs.iter().any(|diff| diff.path == **place)
         };
         let places = shown.paths.iter().chain(&shown.urls).filter(|place| !is_said(place));
-        sheet.add(MIN_PART_ROWS, places.map(|place| (OWN, Text::of(Role::Name, place))));
-        sheet.add_long(shown.diffs.iter().flat_map(diff));
+        sheet.add(Some(MIN_PART_ROWS), places.map(|place| (OWN, Text::of(Role::Name, place))));
+        sheet.add(None, shown.diffs.iter().flat_map(diff));
         let unclear = shown.unclear.iter().map(|part| {
             let is_all = part.member.is_empty();
             let what = if is_all { "it".into() } else { text!("`{}`", part.member) };
             text!("not understood: {} {}", what, part.why)
         });
-        sheet.add(MIN_PART_ROWS, unclear.map(|line| (OWN, Text::of(Role::Warning, line))));
-        sheet.add_long(shown.raw.iter().flat_map(raw));
+        sheet.add(Some(MIN_PART_ROWS), unclear.map(|line| (OWN, Text::of(Role::Warning, line))));
+        sheet.add(None, shown.raw.iter().flat_map(raw));
         sheet
     }
 
@@ -74,12 +74,8 @@ impl Sheet {
         self.is_easy
     }
 
-    fn add(&mut self, most: usize, lines: impl IntoIterator<Item = Marked>) {
-        self.parts.push((Some(most), lines.into_iter().collect()));
-    }
-
-    fn add_long(&mut self, lines: impl Iterator<Item = Marked>) {
-        self.parts.push((None, lines.collect()));
+    fn add(&mut self, most: Option<usize>, lines: impl IntoIterator<Item = Marked>) {
+        self.parts.push((most, lines.into_iter().collect()));
     }
 
     /// Without a width, lines are not broken.

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::about::{asked, commands};
 use crate::block::{
-    Block, Consent, Content, Delegation, Folding, Kind, Notice, Plan, PlanEntry, Progress,
-    Question, Severity, Subagent, ToolCall,
+    Block, Consent, Content, Delegation, Folding, Kind, Plan, PlanEntry, Progress, Question,
+    Severity, Subagent, ToolCall,
 };
 use crate::diff::{Change, with_counts};
 use crate::fold::cut_short;
@@ -27,10 +27,23 @@ impl Block {
             Kind::Call(call) => self.how(Text::of(Role::Plain, title(call))),
             Kind::Edit(call) => self.how(edit(call, self.verb())),
             Kind::Command(call) => self.how(command(call)),
-            Kind::Plan(plan) => plan.summary(),
-            Kind::Question(question) => question.summary(),
+            Kind::Plan(Plan { text: Some(text), .. }) => {
+                Text::of(Role::Plain, "plan").and(Role::Dim, text!(": {}", text))
+            }
+            Kind::Plan(steps) => Text::of(Role::Plain, plan(&steps.entries)),
+            Kind::Question(Question { asked: about, answer, .. }) => {
+                let how = text!("{} by {}: ", answer.verdict, answer.by);
+                Text::of(Role::Dim, how).and(Role::Dim, asked(about))
+            }
             Kind::Subagent(subagent) => subagent.summary(self.progress),
-            Kind::Notice(notice) => notice.line(),
+            Kind::Notice(notice) => {
+                let role = match notice.severity {
+                    Severity::Info => Role::Dim,
+                    Severity::Warning => Role::Warning,
+                    Severity::Error => Role::Bad,
+                };
+                Text::of(role, &notice.text)
+            }
             Kind::Gap(gap) => {
                 let (bytes, limit) = (human::bytes(gap.bytes), human::bytes(gap.limit));
                 let text = text!("a line of {} was left out: the limit is {}", bytes, limit);
@@ -174,13 +187,6 @@ impl Plan {
     pub fn done(&self) -> usize {
         done(&self.entries)
     }
-
-    fn summary(&self) -> Text {
-        match &self.text {
-            Some(text) => Text::of(Role::Plain, "plan").and(Role::Dim, text!(": {}", text)),
-            None => Text::of(Role::Plain, plan(&self.entries)),
-        }
-    }
 }
 
 /// Describes a plan in one line: the number of finished steps, and the current or next step.
@@ -195,14 +201,6 @@ pub fn plan(steps: &[PlanEntry]) -> Text {
 
 fn done(steps: &[PlanEntry]) -> usize {
     steps.iter().filter(|step| step.status == "completed").count()
-}
-
-impl Question {
-    fn summary(&self) -> Text {
-        let what = asked(&self.asked);
-        let how = text!("{} by {}: ", self.answer.verdict, self.answer.by);
-        Text::of(Role::Dim, how).and(Role::Dim, what)
-    }
 }
 
 impl Subagent {
@@ -235,17 +233,6 @@ impl Subagent {
             0 => line,
             failed => line.and(Role::Plain, ", ").and(Role::Bad, text!("{} failed", failed)),
         }
-    }
-}
-
-impl Notice {
-    fn line(&self) -> Text {
-        let role = match self.severity {
-            Severity::Info => Role::Dim,
-            Severity::Warning => Role::Warning,
-            Severity::Error => Role::Bad,
-        };
-        Text::of(role, &self.text)
     }
 }
 
