@@ -28,7 +28,7 @@ mod trace;
 use std::collections::BTreeMap;
 use std::mem::swap;
 
-use acpd_api::{StoreState, TurnState};
+use acpd_api::{AuthSource, StoreState, TurnState};
 
 use crate::budget::Budget;
 use crate::clients::{Clients, Naming};
@@ -88,7 +88,11 @@ impl Hub {
             Input::Client(client, event) => self.on_client(client, event),
             Input::Host(host, event) => self.on_host(host, event),
             Input::Slept(time) => self.processes.on_slept(time),
-            Input::LoginSeen(agent) => self.on_login_seen(&agent),
+            Input::LoginSeen(agent) => {
+                if self.processes.auth_state(&agent).wants_login() {
+                    self.login_found(&agent, AuthSource::LoginFile);
+                }
+            }
             Input::Served { request, result } => self.on_served(request, result),
             Input::DirectoryFound { question, exists } => {
                 self.on_directory_found(question, exists);

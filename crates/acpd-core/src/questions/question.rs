@@ -369,14 +369,9 @@ impl QuestionKind {
     pub(super) fn answer(&self, result: &RawValue) -> Option<QuestionAnswer> {
         match self {
             QuestionKind::Permission(options) => {
-                let answer = PermissionAnswer::from_raw(result).ok()?;
-                let is_offered = match &answer {
-                    PermissionAnswer::Selected(chosen) => {
-                        options.iter().any(|option| option.option_id == *chosen)
-                    }
-                    PermissionAnswer::Cancelled => true,
-                };
-                is_offered.then_some(QuestionAnswer::Permission(answer))
+                let answer = QuestionAnswer::Permission(PermissionAnswer::from_raw(result).ok()?);
+                let is_offered = |id: &str| options.iter().any(|option| option.option_id == *id);
+                answer.option().is_none_or(is_offered).then_some(answer)
             }
             QuestionKind::Elicitation(mode) => {
                 ElicitationAnswer::from_raw(result, mode).ok().map(QuestionAnswer::Elicitation)

@@ -112,13 +112,6 @@ impl Hub {
         self.tell_state(key);
     }
 
-    /// The file with an agent's login has changed.
-    pub(crate) fn on_login_seen(&mut self, agent: &str) {
-        if self.processes.auth_state(agent).wants_login() {
-            self.login_found(agent, AuthSource::LoginFile);
-        }
-    }
-
     pub(crate) fn login_found(&mut self, profile: &str, source: AuthSource) {
         let sessions = &self.sessions;
         let is_at_work = |slot| sessions.is_at_work(slot);
