@@ -11,7 +11,6 @@ mod settings;
 mod store;
 mod tool_server;
 mod turn;
-mod verbs;
 mod wire;
 
 use std::collections::HashMap;
@@ -269,19 +268,17 @@ impl Agent {
 
     fn authenticate(&self, params: &Value) -> Result<Value, Failure> {
         match text(params, "methodId")? {
-            LOGIN_METHOD => match self.store.mark(AUTHED) {
-                Ok(()) => Ok(json!({})),
-                Err(error) => Err(Failure::internal(format!("cannot store the login: {error}"))),
-            },
+            LOGIN_METHOD => {
+                self.store.mark(AUTHED).map_err(cannot("store the login"))?;
+                Ok(json!({}))
+            }
             method => Err(Failure::invalid_params(format!("no such auth method: {method}"))),
         }
     }
 
     fn logout(&self) -> Result<Value, Failure> {
-        match self.store.unmark(AUTHED) {
-            Ok(()) => Ok(json!({})),
-            Err(error) => Err(Failure::internal(format!("cannot forget the login: {error}"))),
-        }
+        self.store.unmark(AUTHED).map_err(cannot("forget the login"))?;
+        Ok(json!({}))
     }
 
     fn check_login(&self) -> Result<(), Failure> {
@@ -313,9 +310,8 @@ impl Agent {
         let id = self.new_id();
         let state = lock(&parent.state);
         let fork = if state.on_disk {
-            let stored = self.store.copy(&parent.id, &id, &cwd);
-            let stored = stored
-                .map_err(|error| Failure::internal(format!("cannot store the fork: {error}")))?;
+            let stored =
+                self.store.copy(&parent.id, &id, &cwd).map_err(cannot("store the fork"))?;
             Session::restored(id, cwd, &stored)
         } else {
             Session::new(id, cwd)
@@ -447,8 +443,7 @@ impl Agent {
         if state.turn.is_some() {
             return Err(Failure::internal("a turn is already running"));
         }
-        self.store_prompt(&session, &mut state, &prompt)
-            .map_err(|error| Failure::internal(format!("cannot store the prompt: {error}")))?;
+        self.store_prompt(&session, &mut state, &prompt).map_err(cannot("store the prompt"))?;
         let (sender, inbox) = mpsc::channel();
         let turn = Turn {
             agent: Arc::clone(self),
@@ -468,7 +463,7 @@ impl Agent {
         let request = id.clone();
         std::thread::Builder::new()
             .spawn(move || turn.run(&request))
-            .map_err(|error| Failure::internal(format!("cannot start the turn: {error}")))?;
+            .map_err(cannot("start the turn"))?;
         state.turn = Some(sender);
         Ok(())
     }
@@ -486,8 +481,7 @@ impl Agent {
                 _ => Err(Failure::invalid_params("no turn runs".to_owned())),
             };
         };
-        self.store_prompt(&session, &mut state, &prompt)
-            .map_err(|error| Failure::internal(format!("cannot store the message: {error}")))?;
+        self.store_prompt(&session, &mut state, &prompt).map_err(cannot("store the message"))?;
         let text = prompt_text(&prompt);
         state.prompts.push(text.clone());
         let _ = turn.send(Signal::Steer(text));
@@ -524,6 +518,10 @@ impl Agent {
     fn forget_request(&self, id: &Value) {
         lock(&self.asked).remove(&id.to_string());
     }
+}
+
+fn cannot(what: &str) -> impl FnOnce(std::io::Error) -> Failure {
+    move |error| Failure::internal(format!("cannot {what}: {error}"))
 }
 
 fn text<'a>(params: &'a Value, key: &str) -> Result<&'a str, Failure> {
