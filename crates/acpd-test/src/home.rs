@@ -3,21 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use acpd_sys::process::{ProcessId, StopSignal};
 use acpd_sys::tree::{Tree, nearest_above};
 
 pub use crate::process::ChildGuard;
-use crate::process::{command_of, environ_of, is_shim, pids};
+use crate::process::{command_of, environ_of, is_shim, pids, within};
 
 pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Longest time for processes to end.
 const GOING: Duration = Duration::from_secs(2);
-/// Time between two checks of a wait.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// Private directories for acpd, its agents and their sessions. On drop the daemon is stopped and
 /// everything is removed.
@@ -132,14 +129,8 @@ impl Home {
 
     /// Processes that are still alive after `GOING`.
     pub fn leftovers(&self) -> Vec<ProcessId> {
-        let deadline = Instant::now() + GOING;
-        loop {
-            let processes = self.processes();
-            if processes.is_empty() || Instant::now() > deadline {
-                return processes;
-            }
-            thread::sleep(LOOK);
-        }
+        let gone = within(GOING, || self.processes().is_empty().then(Vec::new));
+        gone.unwrap_or_else(|| self.processes())
     }
 
     /// Stops the daemon and checks that no process is left.
@@ -166,14 +157,8 @@ impl Drop for Home {
 
 /// Waits until `is_so`. The error after `patience` names `what`.
 pub fn wait_for(what: &str, patience: Duration, mut is_so: impl FnMut() -> bool) -> Result {
-    let deadline = Instant::now() + patience;
-    while !is_so() {
-        if Instant::now() > deadline {
-            return Err(format!("waited {patience:?} in vain for {what}").into());
-        }
-        thread::sleep(LOOK);
-    }
-    Ok(())
+    let seen = within(patience, || is_so().then_some(()));
+    seen.ok_or_else(|| format!("waited {patience:?} in vain for {what}").into())
 }
 
 /// Kills a process and everything below it at once; returns all that were killed.

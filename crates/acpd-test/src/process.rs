@@ -2,6 +2,11 @@
 
 use std::fs;
 use std::process::Child;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Time between two checks of a wait.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A child process that is killed on drop, unless it has ended by then.
 #[derive(Debug)]
@@ -22,6 +27,18 @@ impl ChildGuard {
 impl Drop for ChildGuard {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// Calls `look` until it returns something; `None` when this time has passed.
+pub(crate) fn within<T>(time: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let end = Instant::now() + time;
+    loop {
+        let seen = look();
+        if seen.is_some() || Instant::now() >= end {
+            return seen;
+        }
+        thread::sleep(LOOK);
     }
 }
 

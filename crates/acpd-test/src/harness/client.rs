@@ -1,50 +1,32 @@
 //! A client of the socket or of a bridge that sees every line as it is.
 
-use std::fmt;
-use std::io::{BufRead as _, BufReader, ErrorKind, Write};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::ChildStdin;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use serde_json::{Value, json};
 
-use super::wait::DEADLINE;
+use super::DEADLINE;
 
 /// A connection that speaks lines of JSON, and keeps all of them in order.
+#[derive(Debug)]
 pub struct Client {
-    out: Box<dyn Write + Send>,
-    source: Source,
+    out: File,
+    lines: BufReader<UnixStream>,
     next_id: u64,
     seen: Vec<Value>,
     /// Position at which [`Client::next`] continues.
     from: usize,
 }
 
-enum Source {
-    Socket(BufReader<UnixStream>),
-    Pipe(Receiver<Vec<u8>>),
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("seen", &self.seen).finish_non_exhaustive()
-    }
-}
-
 impl Client {
-    pub(super) fn over_socket(stream: UnixStream) -> Client {
-        let out = Box::new(stream.try_clone().expect("a descriptor"));
-        stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
-        Client::new(out, Source::Socket(BufReader::with_capacity(64 << 10, stream)))
-    }
-
-    pub(super) fn over_pipes(stdin: ChildStdin, stdout: Receiver<Vec<u8>>) -> Client {
-        Client::new(Box::new(stdin), Source::Pipe(stdout))
-    }
-
-    fn new(out: Box<dyn Write + Send>, source: Source) -> Client {
-        Client { out, source, next_id: 0, seen: Vec::new(), from: 0 }
+    /// A client that writes to a socket or a pipe.
+    pub(super) fn over(out: impl Into<OwnedFd>, lines: UnixStream) -> Client {
+        lines.set_read_timeout(Some(DEADLINE)).expect("a socket");
+        let lines = BufReader::with_capacity(64 << 10, lines);
+        Client { out: File::from(out.into()), lines, next_id: 0, seen: Vec::new(), from: 0 }
     }
 
     /// Sends `initialize` with these members in `_meta._acpd`; returns the result.
@@ -56,7 +38,7 @@ impl Client {
     }
 
     pub fn send(&mut self, message: &Value) {
-        writeln!(self.out, "{message}").and_then(|()| self.out.flush()).expect("the peer reads");
+        writeln!(self.out, "{message}").expect("the peer reads");
     }
 
     /// Returns the id.
@@ -183,22 +165,14 @@ impl Client {
 
     /// The next line, without keeping it; `None` at the end. For floods.
     pub fn read_line(&mut self, what: &str) -> Option<Vec<u8>> {
-        match &mut self.source {
-            Source::Pipe(lines) => match lines.recv_timeout(DEADLINE) {
-                Ok(line) => Some(line),
-                Err(RecvTimeoutError::Disconnected) => None,
-                Err(RecvTimeoutError::Timeout) => give_up(what, &self.seen),
-            },
-            Source::Socket(stream) => {
-                let mut line = Vec::new();
-                let read = stream.read_until(b'\n', &mut line).map_err(|error| error.kind());
-                if let Err(ErrorKind::WouldBlock | ErrorKind::TimedOut) = read {
-                    give_up(what, &self.seen);
-                }
-                // A killed daemon may leave a part of a line.
-                line.ends_with(b"\n").then_some(line)
-            }
+        let mut line = Vec::new();
+        let read = self.lines.read_until(b'\n', &mut line).map_err(|error| error.kind());
+        if let Err(ErrorKind::WouldBlock | ErrorKind::TimedOut) = read {
+            let last = &self.seen[self.seen.len().saturating_sub(12)..];
+            panic!("waited {DEADLINE:?} in vain for {what}; last messages: {last:#?}");
         }
+        // A killed daemon may leave a part of a line.
+        line.ends_with(b"\n").then_some(line)
     }
 
     fn find(&mut self, what: &str, from: usize, fits: impl Fn(&Value) -> bool) -> usize {
@@ -222,11 +196,6 @@ impl Client {
             .unwrap_or_else(|error| panic!("not JSON ({error}): {text}"));
         self.seen.push(message);
     }
-}
-
-fn give_up(what: &str, seen: &[Value]) -> ! {
-    let last = &seen[seen.len().saturating_sub(12)..];
-    panic!("waited {DEADLINE:?} in vain for {what}; last messages: {last:#?}")
 }
 
 pub fn chunk_text(message: &Value) -> Option<&str> {

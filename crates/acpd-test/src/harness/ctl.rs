@@ -1,16 +1,18 @@
 //! `acpctl` as a user or an editor runs it.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::io::{Read, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
-use nix::pty::openpty;
+use nix::pty::{Winsize, openpty};
 use nix::sys::signal::Signal;
 
 use super::client::Client;
-use super::wait::{DEADLINE, until};
+use super::{DEADLINE, until};
 use crate::lock;
 use crate::process::ChildGuard;
 
@@ -69,23 +71,17 @@ pub struct Running {
 
 impl Running {
     pub fn start(mut command: Command) -> Running {
-        let mut child = command.spawn().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
-        let stdout = collect(child.stdout.take().expect("stdout is a pipe"));
-        let stderr = collect(child.stderr.take().expect("stderr is a pipe"));
-        Running { child: ChildGuard(child), stdout, stderr, terminal: None }
+        let mut child = spawn(&mut command);
+        let stdout = collect(child.0.stdout.take().expect("stdout is a pipe"));
+        let stderr = collect(child.0.stderr.take().expect("stderr is a pipe"));
+        Running { child, stdout, stderr, terminal: None }
     }
 
     /// Starts a command on a terminal of its own, whose output counts as stdout.
     pub fn on_terminal(mut command: Command) -> Running {
-        let pty = openpty(None, None).expect("a terminal");
-        let end = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
-        command.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
-        let child = command.spawn().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
-        let terminal = File::from(pty.master);
+        let (child, terminal, _) = on_terminal(&mut command, None);
         let stdout = collect(terminal.try_clone().expect("a descriptor"));
-        let stderr = Shared::default();
-        lock(&stderr.0).1 = true;
-        Running { child: ChildGuard(child), stdout, stderr, terminal: Some(terminal) }
+        Running { child, stdout, stderr: collect(std::io::empty()), terminal: Some(terminal) }
     }
 
     pub fn types(&mut self, keys: &str) {
@@ -95,23 +91,12 @@ impl Running {
 
     /// Starts a command that speaks the protocol on stdin and stdout, and returns the other end.
     pub fn start_editor(mut command: Command) -> (Running, Client) {
-        let mut child = command.spawn().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
-        let stdin = child.stdin.take().expect("stdin is a pipe");
-        let mut stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
-        let stderr = collect(child.stderr.take().expect("stderr is a pipe"));
-        let (lines, received) = mpsc::channel();
-        thread::spawn(move || {
-            let mut line = Vec::new();
-            while matches!(stdout.read_until(b'\n', &mut line), Ok(1..)) {
-                if lines.send(std::mem::take(&mut line)).is_err() {
-                    return;
-                }
-            }
-        });
-        let client = Client::over_pipes(stdin, received);
-        let stdout = Shared::default();
-        lock(&stdout.0).1 = true;
-        (Running { child: ChildGuard(child), stdout, stderr, terminal: None }, client)
+        let (editor, program) = UnixStream::pair().expect("a pair of sockets");
+        let mut child = spawn(command.stdin(Stdio::piped()).stdout(OwnedFd::from(program)));
+        let stdin = child.0.stdin.take().expect("stdin is a pipe");
+        let stderr = collect(child.0.stderr.take().expect("stderr is a pipe"));
+        let running = Running { child, stdout: collect(std::io::empty()), stderr, terminal: None };
+        (running, Client::over(stdin, editor))
     }
 
     pub fn pid(&self) -> u32 {
@@ -141,6 +126,21 @@ impl Running {
         let stderr = text(&self.stderr);
         Output { status, stdout: text(&self.stdout), stderr }
     }
+}
+
+fn spawn(command: &mut Command) -> ChildGuard {
+    ChildGuard(command.spawn().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}")))
+}
+
+/// Starts a command on a terminal of its own: the program, and the user's and the program's end.
+pub(super) fn on_terminal(
+    command: &mut Command,
+    size: Option<&Winsize>,
+) -> (ChildGuard, File, OwnedFd) {
+    let pty = openpty(size, None).expect("a terminal");
+    let end = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
+    let command = command.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
+    (spawn(command), File::from(pty.master), pty.slave)
 }
 
 fn collect(mut pipe: impl Read + Send + 'static) -> Shared {

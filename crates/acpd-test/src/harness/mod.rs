@@ -11,7 +11,6 @@ mod config;
 mod ctl;
 mod process;
 mod screen;
-mod wait;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,6 +18,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use acpd_demo::read_record;
 use serde_json::{Value, json};
@@ -29,7 +29,18 @@ pub use config::{Agent, Config};
 pub use ctl::{Output, Running};
 pub use process::{Process, exists, kill9, peak_rss, rss, signal};
 pub use screen::Screen;
-pub use wait::{DEADLINE, until};
+
+use crate::process::within;
+
+/// Limit for any wait of a test. Generous: only a failing test reaches it.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+/// Longest time for a process to end after its goodbye.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Calls `look` until it returns something.
+pub fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    within(DEADLINE, look).unwrap_or_else(|| panic!("waited {DEADLINE:?} in vain for {what}"))
+}
 
 /// A throw-away home. Dropping it stops its daemon, and fails the test if a process is left over.
 #[derive(Debug)]
@@ -154,7 +165,7 @@ impl TestEnv {
             self.acpctl(&["daemon", "start"]).success();
             UnixStream::connect(self.socket()).expect("the daemon's socket")
         });
-        Client::over_socket(stream)
+        Client::over(stream.try_clone().expect("a descriptor"), stream)
     }
 
     /// A client of this agent with notices and sequence numbers.
@@ -171,9 +182,7 @@ impl TestEnv {
 
     /// `acpctl acp`, and the editor's end of it.
     pub fn bridge(&self, args: &[&str]) -> (Running, Client) {
-        let mut command = self.acpctl_command(&[&["acp"], args].concat());
-        command.stdin(Stdio::piped());
-        Running::start_editor(command)
+        Running::start_editor(self.acpctl_command(&[&["acp"], args].concat()))
     }
 
     /// Waits until the scripted agent has come to `[pause NAME]`.
@@ -342,7 +351,7 @@ impl Drop for TestEnv {
             return self.kill_everything();
         }
         let stopped = self.acpctl(&["daemon", "stop"]);
-        let left = wait::within(wait::SOON, || self.everything().is_empty().then_some(()));
+        let left = within(SOON, || self.everything().is_empty().then_some(()));
         if stopped.code_is(0) && left.is_some() {
             return;
         }

@@ -4,15 +4,16 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::num::NonZero;
 use std::os::fd::OwnedFd;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
-use nix::pty::{Winsize, openpty};
+use nix::pty::Winsize;
 use nix::sys::signal::Signal;
 use nix::sys::termios::{LocalFlags, tcgetattr};
 
-use super::wait::{DEADLINE, until};
+use super::ctl::on_terminal;
+use super::{DEADLINE, until};
 use crate::lock;
 use crate::process::ChildGuard;
 
@@ -33,12 +34,8 @@ struct Shown {
 impl Screen {
     pub fn start(mut command: Command, (columns, rows): (u16, u16)) -> Screen {
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        let pty = openpty(Some(&size), None).expect("a terminal");
-        let end = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
-        command.env("TERM", "xterm").env("LANG", "C.UTF-8");
-        let child = command.stdin(end()).stdout(end()).stderr(end()).spawn();
-        let child = ChildGuard(child.unwrap_or_else(|e| panic!("cannot run {command:?}: {e}")));
-        let terminal = File::from(pty.master);
+        let (child, terminal, program_side) =
+            on_terminal(command.env("LANG", "C.UTF-8"), Some(&size));
         let parser = vt100::Parser::new(size_of(rows), size_of(columns), 0);
         let shown = Shown { parser, bytes: Vec::new() };
         let shared = Arc::new((Mutex::new(shown), Condvar::new()));
@@ -55,7 +52,7 @@ impl Screen {
                 theirs.1.notify_all();
             }
         });
-        Screen { child, terminal, program_side: pty.slave, shared }
+        Screen { child, terminal, program_side, shared }
     }
 
     pub fn types(&mut self, keys: &str) {
