@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::Sender;
 
 use serde_json::{Value, json};
@@ -40,17 +40,16 @@ pub(super) struct Program {
 }
 
 impl Program {
-    fn start(
+    pub(super) fn start(
         mut command: Command,
         who: Who,
         life: u32,
         to: &Sender<Event>,
-    ) -> Result<(Program, Option<ChildStdin>)> {
+    ) -> Result<Program> {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let stdin = child.stdin.take();
         let stdout = child.stdout.take().ok_or("a pipe is missing")?;
         read(who, life, stdout, to.clone());
-        Ok((Program { child: ChildGuard(child), killed: false }, stdin))
+        Ok(Program { child: ChildGuard(child), killed: false })
     }
 
     pub(super) fn kill(&mut self) {
@@ -72,7 +71,6 @@ impl Program {
 /// An editor: it speaks plain ACP with a bridge, and starts another bridge when one has died.
 pub(super) struct Editor {
     pub(super) program: Program,
-    stdin: Option<ChildStdin>,
     last_id: u64,
     open: BTreeSet<u64>,
     asked: BTreeSet<String>,
@@ -84,10 +82,8 @@ pub(super) struct Editor {
 impl Editor {
     pub(super) fn start(mut command: Command, life: u32, to: &Sender<Event>) -> Result<Editor> {
         command.stdin(Stdio::piped());
-        let (program, stdin) = Program::start(command, Who::Editor, life, to)?;
         let mut editor = Editor {
-            program,
-            stdin,
+            program: Program::start(command, Who::Editor, life, to)?,
             // The next bridge must not use the same ids.
             last_id: u64::from(life) * 1_000_000,
             open: BTreeSet::new(),
@@ -111,11 +107,11 @@ impl Editor {
 
     pub(super) fn close(&mut self) {
         self.program.killed = true;
-        self.stdin = None;
+        self.program.child.0.stdin = None;
     }
 
     fn write(&mut self, message: &Value) {
-        if let Some(stdin) = &mut self.stdin {
+        if let Some(stdin) = &mut self.program.child.0.stdin {
             // The bridge may just have been killed; its end comes as the next event.
             stdin.write_all(format!("{message}\n").as_bytes()).ok();
         }
@@ -157,17 +153,6 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn start(
-        command: Command,
-        tag: &str,
-        came_late: bool,
-        life: u32,
-        to: &Sender<Event>,
-    ) -> Result<Run> {
-        let (program, _) = Program::start(command, Who::Run, life, to)?;
-        Ok(Run { program, tag: tag.to_owned(), chunks: Vec::new(), ended: None, came_late })
-    }
-
     pub(super) fn line(&mut self, message: &Value) {
         self.chunks.extend(numbered(message).map(str::to_owned));
     }
@@ -181,7 +166,7 @@ pub(super) struct Attach {
 
 impl Attach {
     pub(super) fn start(command: Command, life: u32, to: &Sender<Event>) -> Result<Attach> {
-        let (program, _) = Program::start(command, Who::Attach, life, to)?;
+        let program = Program::start(command, Who::Attach, life, to)?;
         Ok(Attach { program, view: View::default() })
     }
 }

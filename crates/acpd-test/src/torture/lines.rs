@@ -3,14 +3,10 @@
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
-
-use serde_json::Value;
-
-use crate::peer::Peer;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Who {
@@ -89,19 +85,4 @@ pub(super) fn connect(
         }
         to.send(Event { who, life, what: What::End }).ok();
     });
-}
-
-/// The tool's own connection, for requests with an immediate answer.
-#[derive(Default)]
-pub(super) struct Control(Option<Peer>);
-
-impl Control {
-    /// Sends a request; `None` without a daemon that answers.
-    pub(super) fn ask(&mut self, socket: &Path, method: &str, params: &Value) -> Option<Value> {
-        let connect = || Peer::connect(socket, Some(Duration::from_secs(5))).ok();
-        let mut peer = self.0.take().or_else(connect)?;
-        let answer = peer.call(method, params).ok()?;
-        self.0 = Some(peer);
-        Some(answer)
-    }
 }

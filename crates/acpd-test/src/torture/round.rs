@@ -6,7 +6,7 @@ use acpd_sys::process::{StopSignal, signal_one};
 use serde_json::json;
 
 use super::check::{self, Answer, Case};
-use super::clients::Run;
+use super::clients::{Program, Run};
 use super::lines::Who;
 use super::plan::{AGENTS, By, Plan, Prompt, Strike};
 use super::scene::kill9;
@@ -242,7 +242,8 @@ fn start_run(stage: &mut Stage, prompt: &Prompt, came_late: bool) -> Result {
     let args = ["run", "-s", "cli", "-a", AGENTS[1], "--key", tag, "--json-stream", text];
     let command = stage.scene.acpctl(&args);
     let life = stage.new_life(Who::Run);
-    stage.run = Some(Run::start(command, tag, came_late, life, stage.sender())?);
+    let program = Program::start(command, Who::Run, life, &stage.to)?;
+    stage.run = Some(Run { program, tag: tag.clone(), chunks: Vec::new(), ended: None, came_late });
     Ok(())
 }
 

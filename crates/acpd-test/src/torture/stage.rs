@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 use super::check::Answer;
 use super::clients::{Attach, Editor, Observer, Run};
 use super::ledger::Ledger;
-use super::lines::{Control, Event, What, Who, connect};
+use super::lines::{Event, What, Who, connect};
 use super::plan::{AGENTS, By};
 use super::scene::Scene;
 use super::token::Token;
 use super::view::{Heard, Journal, View};
 use crate::home::Result;
+use crate::peer::Peer;
 
 /// Longest wait of a round, even on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -54,11 +55,12 @@ pub(super) struct Stage {
     pub(super) starts_daemon: bool,
     lives: u32,
     life: BTreeMap<u8, u32>,
-    control: Control,
+    /// The tool's own connection, for requests with an immediate answer.
+    control: Option<Peer>,
     sync: Option<u64>,
     /// From here on no daemon may be started.
     over: Arc<AtomicBool>,
-    to: Sender<Event>,
+    pub(super) to: Sender<Event>,
     events: Receiver<Event>,
 }
 
@@ -98,7 +100,7 @@ impl Stage {
             starts_daemon: true,
             lives: 2,
             life: BTreeMap::from([(Who::Editor as u8, 1), (Who::Attach as u8, 2)]),
-            control: Control::default(),
+            control: None,
             sync: None,
             over: Arc::default(),
             to,
@@ -140,10 +142,6 @@ impl Stage {
         self.lives
     }
 
-    pub(super) fn sender(&self) -> &Sender<Event> {
-        &self.to
-    }
-
     /// Connects the token or the observer once a daemon listens.
     fn connect(&mut self, who: Who) {
         let life = self.new_life(who);
@@ -161,8 +159,14 @@ impl Stage {
         connect(who, life, self.scene.home.socket(), patience, start, self.to.clone());
     }
 
+    /// Sends a request; `None` without a daemon that answers.
     pub(super) fn ask(&mut self, method: &str, params: &Value) -> Option<Value> {
-        self.control.ask(&self.scene.home.socket(), method, params)
+        let socket = self.scene.home.socket();
+        let connect = || Peer::connect(&socket, Some(Duration::from_secs(5))).ok();
+        let mut peer = self.control.take().or_else(connect)?;
+        let answer = peer.call(method, params).ok()?;
+        self.control = Some(peer);
+        Some(answer)
     }
 
     /// Takes the next event within this time, and returns whether one came.
@@ -370,7 +374,7 @@ impl Stage {
         self.attach.program.kill();
         self.token.cut();
         self.observer.close();
-        self.control = Control::default();
+        self.control = None;
         self.scene.start_daemon();
         let mut stop = self.scene.acpctl(&["daemon", "stop"]);
         let stopped = stop.output()?;
