@@ -42,8 +42,7 @@ pub fn needs() -> Result<Scripts> {
 pub fn ready(programs: &[&str]) -> Result<Option<Scripts>> {
     let names = programs.join(", ");
     if env::var_os(SKIP).is_some() && !workspace::in_ci() {
-        println!("SKIPPED {names}: {SKIP} is set");
-        return Ok(None);
+        return workspace::skip(&names, format!("{SKIP} is set")).map(|()| None);
     }
     let installed = needs().and_then(|scripts| {
         let mut install = Command::new(scripts.run_agent());
@@ -52,11 +51,7 @@ pub fn ready(programs: &[&str]) -> Result<Option<Scripts>> {
     });
     match installed {
         Ok(scripts) => Ok(Some(scripts)),
-        Err(missing) if workspace::in_ci() => Err(missing),
-        Err(missing) => {
-            println!("SKIPPED {names}: {missing}");
-            Ok(None)
-        }
+        Err(missing) => workspace::skip(&names, missing).map(|()| None),
     }
 }
 

@@ -53,15 +53,10 @@ fn the_libraries_are_those_of_npm() {
 }
 
 /// Calls with what makes node commands in the folder of the tests, if all is there that they need.
-#[expect(clippy::print_stdout, reason = "a test that is skipped must be seen")]
 fn node(also: &[&str], run: impl FnOnce(&dyn Fn() -> Command) -> Result) -> Result {
     let folder = workspace::root().join("crates/acpd-web/page-tests");
     if let Err(missing) = ready(&folder, also) {
-        if workspace::in_ci() {
-            return Err(missing);
-        }
-        println!("SKIPPED: {missing}");
-        return Ok(());
+        return workspace::skip("tests of the page", missing);
     }
     run(&|| {
         let mut command = Command::new("node");

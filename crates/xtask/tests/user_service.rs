@@ -4,7 +4,6 @@
 //! Needs systemd's program, and the folder by which it knows that it may run. Outside of continuous
 //! integration the test is skipped, with a line that says so, when something is missing.
 #![cfg(target_os = "linux")]
-#![expect(clippy::print_stdout, reason = "a skipped test says so")]
 
 mod builds;
 mod program;
@@ -46,10 +45,10 @@ fn a_look_at_units_of_a_package_starts_nothing_and_a_purge_leaves_these_alone() 
 
 fn with_manager(test: fn() -> Result) {
     match missing() {
-        Some(missing) if workspace::in_ci() => panic!("{missing}"),
-        Some(missing) => println!("SKIPPED user service: {missing}"),
-        None => test().unwrap(),
+        Some(missing) => workspace::skip("user service", missing),
+        None => test(),
     }
+    .unwrap();
 }
 
 fn missing() -> Option<String> {
