@@ -1,5 +1,5 @@
 /// SplitMix64: small, fast, and a function of its seed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Rng(u64);
 
 impl Rng {

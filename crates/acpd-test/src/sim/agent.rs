@@ -145,7 +145,7 @@ fn content(tool: &str, change: u64) -> String {
     format!("{tool}/{change}")
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Turn {
     session: String,
     id: Value,
@@ -539,18 +539,7 @@ impl Process {
         let acts = [Act::Chunk, Act::Chunk, Act::Chunk, Act::Tool, Act::Ask, Act::Mode, Act::Odd];
         let length = if cx.rng.permille(20) { 60 } else { cx.rng.below(6) };
         let plan = (0..length).map(|_| acts[cx.rng.below(acts.len())]).collect();
-        let turn = Turn {
-            session,
-            id: id.clone(),
-            text,
-            plan,
-            told: Vec::new(),
-            said: 0,
-            cancelled: false,
-            waits: None,
-            changes: 0,
-        };
-        self.turns.push(turn);
+        self.turns.push(Turn { session, id: id.clone(), text, plan, ..Turn::default() });
         Ok(None)
     }
 

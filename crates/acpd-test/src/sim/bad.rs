@@ -19,7 +19,7 @@ pub(super) const TOKEN: &str = "token has expired";
 /// Error of a load for a session that is lost.
 pub(super) const BROKEN: &str = "cannot read the rollout";
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Days {
     pub(super) logins: bool,
     pub(super) lies: bool,

@@ -251,7 +251,7 @@ impl World {
     }
 
     fn delete(&mut self, id: ClientId, session: &str, reference: Value) -> Result<(), String> {
-        let keeps = self.config.keep_deleted > 0;
+        let keeps = self.keep_deleted > 0;
         match self.next_text % 3 {
             0 if keeps => {
                 let of_its = self.of_id(session).map(|(_, state)| state.row.agent.clone());

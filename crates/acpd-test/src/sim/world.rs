@@ -34,14 +34,16 @@ const AWAY: u64 = 3_600_000;
 /// Lines in one piece of journal.
 const PIECE: usize = 7;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct World {
     pub(super) rng: Rng,
     pub(super) now: u64,
     /// Milliseconds by which the clock was set back.
     set_back: u64,
     pub(super) hub: Option<Hub>,
-    pub(super) config: Config,
+    agents: BTreeMap<String, Profile>,
+    cold_starts: u32,
+    pub(super) keep_deleted: u64,
     pub(super) quirks: BTreeMap<String, Quirks>,
     pub(super) disks: BTreeMap<String, Disk>,
     pub(super) store: Store,
@@ -130,18 +132,41 @@ impl World {
             quirks.insert(name.to_owned(), quirk);
             disks.insert(name.to_owned(), Disk::default());
         }
-        let config = Config {
+        World {
+            rng,
+            now: 1_000_000_000,
+            agents,
+            // Not drawn from the seed: older seeds still find what they found.
+            cold_starts: 1 + (seed % 3) as u32,
+            // Not drawn, either.
+            keep_deleted: if seed.is_multiple_of(2) { 0 } else { 60 * 60_000 },
+            quirks,
+            disks,
+            faults: true,
+            calm,
+            steers,
+            days,
+            survives,
+            next_pid: 100,
+            // Not drawn, and not in the runs that have found something.
+            watchers: (seed % 13 == 10).then(|| Watchers::new(seed)),
+            trace: watch.trace.then(VecDeque::new),
+            digester: watch.digest.then(Digester::new),
+            ..World::default()
+        }
+    }
+
+    fn config(&self) -> Config {
+        Config {
             default_agent: AGENTS[0].to_owned(),
             default_is_found: false,
-            agents,
+            agents: self.agents.clone(),
             policy: acpd_core::profile::Policy::default(),
             line_limit: 1 << 20,
             max_clients: 1 << 10,
-            // Not drawn from the seed: older seeds still find what they found.
-            cold_starts: 1 + (seed % 3) as u32,
+            cold_starts: self.cold_starts,
             hooks: acpd_api::HookEvent::ALL.into(),
-            // Not drawn, either.
-            keep_deleted: if seed.is_multiple_of(2) { 0 } else { 60 * 60_000 },
+            keep_deleted: self.keep_deleted,
             notify: true,
             quirks: BTreeMap::new(),
             workspaces: Vec::new(),
@@ -151,44 +176,6 @@ impl World {
             time_zone: || acpd_core::profile::TimeZone::UTC,
             daemon: acpd_api::DaemonInfo::default(),
             hides_plans: false,
-        };
-        World {
-            rng,
-            now: 1_000_000_000,
-            set_back: 0,
-            hub: None,
-            config,
-            quirks,
-            disks,
-            store: Store::default(),
-            batch: Batch::default(),
-            effects: VecDeque::new(),
-            hosts: BTreeMap::new(),
-            clients: BTreeMap::new(),
-            truth: Truth::default(),
-            faults: true,
-            calm,
-            steers,
-            days,
-            missing: BTreeSet::new(),
-            sought: VecDeque::new(),
-            watched: BTreeSet::new(),
-            starts: BTreeMap::new(),
-            refused_starts: BTreeMap::new(),
-            failures: BTreeMap::new(),
-            survives,
-            next_client: 0,
-            next_pid: 100,
-            next_text: 0,
-            keyed: VecDeque::new(),
-            refusals: VecDeque::new(),
-            adopting: Vec::new(),
-            away: Vec::new(),
-            // Not drawn, and not in the runs that have found something.
-            watchers: (seed % 13 == 10).then(|| Watchers::new(seed)),
-            closing: Vec::new(),
-            trace: watch.trace.then(VecDeque::new),
-            digester: watch.digest.then(Digester::new),
         }
     }
 
@@ -202,7 +189,7 @@ impl World {
         }
         let snapshot = self.store.snapshot.clone();
         let mut batch = Batch::default();
-        let mut hub = Hub::recover(snapshot, self.config.clone(), Time(self.now), &mut batch);
+        let mut hub = Hub::recover(snapshot, self.config(), Time(self.now), &mut batch);
         hub.seal(&mut batch);
         self.hub = Some(hub);
         self.store.waiting.push_back(batch);
@@ -260,7 +247,7 @@ impl World {
         }
         let Some(hub) = self.hub.as_mut() else { return Ok(()) };
         let (starting, waiting) = hub.cold_starts();
-        let places = self.config.cold_starts as usize;
+        let places = self.cold_starts as usize;
         if starting > places || (waiting > 0 && starting < places) {
             return Err(format!("{starting} of {places} starts, and {waiting} wait"));
         }
