@@ -475,7 +475,7 @@ impl Client {
                         self.places.remove(&session);
                     }
                     let head = found["seq"].as_u64().unwrap_or_default();
-                    self.places.insert(id.to_owned(), Place::At(after.unwrap_or(head).min(head)));
+                    self.put(id, Place::At(after.unwrap_or(head).min(head)));
                     if observes {
                         self.observed.insert(id.to_owned());
                     } else {
@@ -560,6 +560,10 @@ impl Client {
         place.filter(|_| !store.reused.contains(session))
     }
 
+    fn put(&mut self, session: &str, place: Place) {
+        self.places.insert(session.to_owned(), place);
+    }
+
     fn caught_up(&mut self, line: &Value, store: &Store) -> Result<(), String> {
         let session = line["params"]["sessionId"].as_str().unwrap_or_default();
         let seq = line["params"]["seq"].as_u64().unwrap_or_default();
@@ -570,30 +574,26 @@ impl Client {
         let resumes = |asked: &Asked| matches!(asked, Asked::Open { session: of, load: false } if of == session);
         if self.ride.is_some() && self.open.values().flatten().any(resumes) {
             // The client wants only later lines.
-            self.places.insert(session.to_owned(), Place::At(seq));
+            self.put(session, Place::At(seq));
             return Ok(());
         }
         match self.place(session, store) {
-            Some(Place::Opened { .. }) => {
-                self.places.insert(session.to_owned(), Place::At(seq));
-            }
+            Some(Place::Opened { .. }) => self.put(session, Place::At(seq)),
             Some(Place::Loading { before, seen, told }) => {
                 let place = match seen {
                     Some(last) => Place::Loading { before, seen: Some(last.max(seq)), told },
                     None if before == 0 => Place::Loading { before, seen: Some(seq), told: seq },
                     None => Place::Loading { before: before.max(seq), seen, told },
                 };
-                self.places.insert(session.to_owned(), place);
+                self.put(session, place);
             }
-            None if self.ride.is_some() => {
-                self.places.insert(session.to_owned(), Place::At(seq));
-            }
+            None if self.ride.is_some() => self.put(session, Place::At(seq)),
             Some(Place::At(last)) if self.view.seq => {
                 if last > seq {
                     return Err(format!("{session}: caught up at {seq} after {last}"));
                 }
                 self.nothing_missing(session, last, seq + 1, false, store)?;
-                self.places.insert(session.to_owned(), Place::At(seq));
+                self.put(session, Place::At(seq));
             }
             _ => {}
         }
@@ -621,16 +621,14 @@ impl Client {
                     return Err(format!("{session}: line {seq} after {last}"));
                 }
                 self.nothing_missing(session, last, seq, false, store)?;
-                self.places.insert(session.to_owned(), Place::At(seq));
+                self.put(session, Place::At(seq));
             }
             Some(Place::Loading { before, seen, told }) => {
                 self.replayed(session, (before, seen, told), seq, store)?;
             }
             Some(Place::Opened { .. }) if self.ride.is_none() => {}
             Some(Place::Unknown) => {}
-            Some(Place::Opened { .. }) | None => {
-                self.places.insert(session.to_owned(), Place::At(seq));
-            }
+            Some(Place::Opened { .. }) | None => self.put(session, Place::At(seq)),
         }
         Ok(())
     }
@@ -656,7 +654,7 @@ impl Client {
             self.nothing_missing(session, told, seq, true, store)?;
             Place::Loading { before, seen: Some(seen.unwrap_or(0).max(seq)), told: seq }
         };
-        self.places.insert(session.to_owned(), place);
+        self.put(session, place);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Actions of the model clients, chosen by the seed: sessions, prompts, answers, administration.
 
+use acpd_api::method;
 use acpd_core::ids::{ClientId, SessionKey};
 use acpd_core::record::{Dormant, TurnRow, TurnStage};
 use bytes::Bytes;
@@ -60,7 +61,7 @@ impl World {
     }
 
     pub(super) fn logged_in(&mut self, id: ClientId, agent: &str) -> Result<(), String> {
-        self.say(id, acpd_api::method::AUTH_DONE, json!({"agent":agent}), Asked::Plain)
+        self.say(id, method::AUTH_DONE, json!({"agent":agent}), Asked::Plain)
     }
 
     fn send(&mut self, client: ClientId, line: Option<Bytes>) -> Result<(), String> {
@@ -71,8 +72,12 @@ impl World {
     }
 
     fn notify(&mut self, id: ClientId, method: &str, params: Value) -> Result<(), String> {
-        let line = line(&json!({"jsonrpc":"2.0","method":method,"params":params}));
-        let line = self.clients.get_mut(&id).and_then(|client| client.say(line));
+        self.tell(id, &json!({"jsonrpc":"2.0","method":method,"params":params}))
+    }
+
+    /// Sends a line that is no request.
+    fn tell(&mut self, id: ClientId, message: &Value) -> Result<(), String> {
+        let line = self.clients.get_mut(&id).and_then(|client| client.say(line(message)));
         self.send(id, line)
     }
 
@@ -168,9 +173,8 @@ impl World {
     }
 
     fn directory_of(&self, session: &str) -> String {
-        let key = self.store.public.get(session);
-        let state = key.and_then(|key| self.store.snapshot.sessions.get(key));
-        state.map_or_else(|| DIRECTORIES[0].to_owned(), |state| state.row.cwd.clone())
+        self.of_id(session)
+            .map_or_else(|| DIRECTORIES[0].to_owned(), |(_, state)| state.row.cwd.clone())
     }
 
     fn attach(&mut self, id: ClientId) -> Result<(), String> {
@@ -245,7 +249,7 @@ impl World {
                 self.say(id, "_acpd/session/reseed", params, Asked::Plain)
             }
             10..16 => self.fork(id),
-            16..20 if self.steers => self.put_away(id, &reference),
+            16..20 if self.steers => self.put_away(id, reference),
             _ => self.say(id, "_acpd/status", json!({}), Asked::Plain),
         }
     }
@@ -312,32 +316,28 @@ impl World {
     }
 
     /// A client archives or unarchives a session, sets its title, or reads it.
-    fn put_away(&mut self, id: ClientId, reference: &Value) -> Result<(), String> {
+    fn put_away(&mut self, id: ClientId, reference: Value) -> Result<(), String> {
         let session = reference["session"].as_str().unwrap_or_default().to_owned();
         let opening = self.clients.get(&id).is_none_or(|client| client.is_opening(&session));
-        let method = match self.rng.below(5) {
+        let own = json!({"sessionId":session});
+        match self.rng.below(5) {
             0 => {
                 self.truth.hit("session put away");
-                acpd_api::method::SESSION_ARCHIVE
+                self.say(id, method::SESSION_ARCHIVE, reference, Asked::Plain)
             }
-            1 => acpd_api::method::SESSION_UNARCHIVE,
+            1 => self.say(id, method::SESSION_UNARCHIVE, reference, Asked::Plain),
             2 if !opening => {
                 self.truth.hit("session put away by its own client");
-                let params = json!({"sessionId":session});
-                return self.say(id, "session/archive", params, Asked::Leave { session });
+                self.say(id, "session/archive", own, Asked::Leave { session })
             }
             3 => {
                 self.truth.hit("session titled");
                 let title = format!("t{}", self.rng.below(4));
                 let params = json!({"ref":reference,"title":title});
-                return self.say(id, acpd_api::method::SESSION_TITLE, params, Asked::Plain);
+                self.say(id, method::SESSION_TITLE, params, Asked::Plain)
             }
-            _ => {
-                let params = json!({"sessionId":session});
-                return self.say(id, "session/status", params, Asked::Plain);
-            }
-        };
-        self.say(id, method, reference.clone(), Asked::Plain)
+            _ => self.say(id, "session/status", own, Asked::Plain),
+        }
     }
 
     fn fork(&mut self, id: ClientId) -> Result<(), String> {
@@ -393,9 +393,7 @@ impl World {
             2 => json!([{"outcome":"selected","optionId":"yes"}]),
             3 => {
                 let error = json!({"code":-32800,"message":"cancelled"});
-                let line = line(&json!({"jsonrpc":"2.0","id":request,"error":error}));
-                let line = self.clients.get_mut(&id).and_then(|client| client.say(line));
-                self.send(id, line)?;
+                self.tell(id, &json!({"jsonrpc":"2.0","id":request,"error":error}))?;
                 return Ok(true);
             }
             _ => {
@@ -404,9 +402,7 @@ impl World {
                 json!({"outcome":{"outcome":"selected","optionId":option}})
             }
         };
-        let line = line(&json!({"jsonrpc":"2.0","id":request,"result":outcome}));
-        let line = self.clients.get_mut(&id).and_then(|client| client.say(line));
-        self.send(id, line)?;
+        self.tell(id, &json!({"jsonrpc":"2.0","id":request,"result":outcome}))?;
         Ok(true)
     }
 
