@@ -153,23 +153,19 @@ pub(crate) fn wait_until_over(
     session: &SessionInfo,
     turn: u64,
 ) -> Result<(), Failure> {
+    let is_change = |event: LinkEvent| match event {
+        LinkEvent::Line(line) => matches!(parse(&line),
+            Ok(Message::Notification { method, .. }) if CHANGES.contains(&&*method)),
+        // Notices without a line in the journal may have been lost.
+        LinkEvent::Resumed => true,
+        _ => false,
+    };
     loop {
         let now = connection.call(method::SESSION_SHOW, &session.exactly())?;
         if is_known_over(&now, turn) {
             return Ok(());
         }
-        loop {
-            let is_change = match connection.reader.recv()? {
-                LinkEvent::Line(line) => matches!(parse(&line),
-                    Ok(Message::Notification { method, .. }) if CHANGES.contains(&&*method)),
-                // Notices without a line in the journal may have been lost.
-                LinkEvent::Resumed => true,
-                _ => false,
-            };
-            if is_change {
-                break;
-            }
-        }
+        while !is_change(connection.reader.recv()?) {}
     }
 }
 

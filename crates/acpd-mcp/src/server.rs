@@ -152,17 +152,16 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let no_such = |text: String| ErrorData::resource_not_found(text, None);
-        if request.uri == FILES && self.has_workspace {
+        let (text, kind) = if request.uri == FILES && self.has_workspace {
             let workspace = Arc::clone(&self.workspace);
-            let files = run_blocking(move || workspace.files()).await;
-            let text = files.map_err(|failure| no_such(failure.text()))?;
-            let contents = ResourceContents::text(text, request.uri).with_mime_type("text/plain");
-            return Ok(ReadResourceResult::new(vec![contents]).into());
-        }
-        let ticket = Ticket::parse(&request.uri)
-            .ok_or_else(|| no_such(format!("addresses look like `{TEMPLATE}`")))?;
-        let text = self.full_text(&ticket).await.map_err(|failure| no_such(failure.text()))?;
-        let contents = ResourceContents::text(text, request.uri).with_mime_type("text/markdown");
+            (run_blocking(move || workspace.files()).await, "text/plain")
+        } else {
+            let ticket = Ticket::parse(&request.uri)
+                .ok_or_else(|| no_such(format!("addresses look like `{TEMPLATE}`")))?;
+            (self.full_text(&ticket).await, "text/markdown")
+        };
+        let text = text.map_err(|failure| no_such(failure.text()))?;
+        let contents = ResourceContents::text(text, request.uri).with_mime_type(kind);
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 }

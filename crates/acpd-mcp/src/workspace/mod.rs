@@ -5,7 +5,6 @@
 //! only `diagnostics` has JSON. Documentation of arguments is their description for models.
 
 mod checks;
-mod find;
 mod findings;
 mod folders;
 mod reported;
@@ -116,19 +115,6 @@ impl Workspace {
         let path = folders.named(path);
         let kind = folders.roots.kind(&path)?;
         Ok(Some(path).filter(|_| kind == Kind::File))
-    }
-
-    pub(crate) fn search(&self, args: &SearchArgs) -> Result<String, Failure> {
-        search::search(&Folders::open(&self.folders)?, args)
-    }
-
-    pub(crate) fn find(&self, args: &FindArgs) -> Result<String, Failure> {
-        find::find(&Folders::open(&self.folders)?, args)
-    }
-
-    /// As many file names as fit into an answer, without those that git ignores.
-    pub(crate) fn files(&self) -> Result<String, Failure> {
-        self.find(&FindArgs { glob: "**".to_owned(), path: None, ignored: false })
     }
 
     /// Returns the findings of an editor; otherwise runs the commands, one call at a time.

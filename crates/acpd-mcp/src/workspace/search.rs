@@ -1,4 +1,4 @@
-//! `search`: lines of files that match.
+//! `search`: lines of files that match; and `find`: names of files.
 
 use std::io;
 
@@ -7,10 +7,12 @@ use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 
-use super::SearchArgs;
 use super::folders::{Folders, Page, Wanted, around};
+use super::{FindArgs, SearchArgs, Workspace};
 use crate::failure::Failure;
 
+/// Bytes of a list of names.
+const NAMES: usize = 32 << 10;
 /// Bytes of an answer, and of a line in it.
 const ANSWER: usize = 48 << 10;
 const LINE: usize = 500;
@@ -22,51 +24,85 @@ const CONTEXT: usize = 20;
 /// Bytes of a line that a file may have. A file with a longer one is no text for people.
 const HEAP: usize = 16 << 20;
 
-pub(super) fn search(folders: &Folders, args: &SearchArgs) -> Result<String, Failure> {
-    let mut pattern = RegexMatcherBuilder::new();
-    pattern.fixed_strings(args.literal).case_insensitive(args.ignore_case);
-    pattern.line_terminator(Some(b'\n'));
-    let matcher = pattern.build(&args.pattern).map_err(|error| {
-        Failure::new(format!("`pattern`: {error}")).hint("`literal: true` takes it as it is")
-    })?;
-    let glob = folders.glob(args.glob.as_deref())?;
-    let context = args.context.min(CONTEXT);
-    let mut searcher = SearcherBuilder::new()
-        .before_context(context)
-        .after_context(context)
-        .binary_detection(BinaryDetection::quit(0))
-        .heap_limit(Some(HEAP))
-        .build();
-    let most = args.max_matches.unwrap_or(USUAL).clamp(1, MOST);
-    let mut hits = Hits {
-        page: Page::new(ANSWER),
-        matcher: &matcher,
-        head: None,
-        matches: 0,
-        files: 0,
-        most,
-        cut: None,
-    };
-    let mut unread = 0;
-    let wanted = Wanted { path: args.path.as_deref(), ignored: args.ignored };
-    let more = folders.walk(wanted, |found| {
-        if found.kind != Kind::File || glob.matched(&found.path, false).is_ignore() {
-            return true;
+impl Workspace {
+    pub(crate) fn search(&self, args: &SearchArgs) -> Result<String, Failure> {
+        let folders = Folders::open(&self.folders)?;
+        let mut pattern = RegexMatcherBuilder::new();
+        pattern.fixed_strings(args.literal).case_insensitive(args.ignore_case);
+        pattern.line_terminator(Some(b'\n'));
+        let matcher = pattern.build(&args.pattern).map_err(|error| {
+            Failure::new(format!("`pattern`: {error}")).hint("`literal: true` takes it as it is")
+        })?;
+        let glob = folders.glob(args.glob.as_deref())?;
+        let context = args.context.min(CONTEXT);
+        let mut searcher = SearcherBuilder::new()
+            .before_context(context)
+            .after_context(context)
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(HEAP))
+            .build();
+        let most = args.max_matches.unwrap_or(USUAL).clamp(1, MOST);
+        let mut hits = Hits {
+            page: Page::new(ANSWER),
+            matcher: &matcher,
+            head: None,
+            matches: 0,
+            files: 0,
+            most,
+            cut: None,
+        };
+        let mut unread = 0;
+        let wanted = Wanted { path: args.path.as_deref(), ignored: args.ignored };
+        let more = folders.walk(wanted, |found| {
+            if found.kind != Kind::File || glob.matched(&found.path, false).is_ignore() {
+                return true;
+            }
+            hits.head = Some(folders.shown(&found.path));
+            let searched = open(&folders.roots, &found.path, folders.effort())
+                .map_err(io::Error::other)
+                .and_then(|file| searcher.search_reader(&matcher, file, &mut hits));
+            unread += usize::from(searched.is_err());
+            hits.cut.is_none()
+        })?;
+        let Hits { page, matches, files, cut, .. } = hits;
+        let mut notes = vec![format!("{matches} matching lines in {files} files")];
+        notes.extend(
+            cut.or(more).map(|why| format!("cut: {why}; say more exactly what you look for")),
+        );
+        if unread > 0 {
+            notes.push(format!("{unread} files could not be read to their end"));
         }
-        hits.head = Some(folders.shown(&found.path));
-        let searched = open(&folders.roots, &found.path, folders.effort())
-            .map_err(io::Error::other)
-            .and_then(|file| searcher.search_reader(&matcher, file, &mut hits));
-        unread += usize::from(searched.is_err());
-        hits.cut.is_none()
-    })?;
-    let Hits { page, matches, files, cut, .. } = hits;
-    let mut notes = vec![format!("{matches} matching lines in {files} files")];
-    notes.extend(cut.or(more).map(|why| format!("cut: {why}; say more exactly what you look for")));
-    if unread > 0 {
-        notes.push(format!("{unread} files could not be read to their end"));
+        Ok(page.end(&notes))
     }
-    Ok(page.end(&notes))
+
+    pub(crate) fn find(&self, args: &FindArgs) -> Result<String, Failure> {
+        let folders = Folders::open(&self.folders)?;
+        let glob = folders.glob(Some(&args.glob))?;
+        let wanted = Wanted { path: args.path.as_deref(), ignored: args.ignored };
+        let mut page = Page::new(NAMES);
+        let (mut shown, mut left_out) = (0_usize, 0_usize);
+        let more = folders.walk(wanted, |found| {
+            let is_one =
+                found.kind != Kind::Directory && !glob.matched(&found.path, false).is_ignore();
+            if is_one {
+                // After the first name that does not fit, shorter ones are left out, too.
+                let fits = left_out == 0 && page.line(&folders.shown(&found.path));
+                *(if fits { &mut shown } else { &mut left_out }) += 1;
+            }
+            true
+        })?;
+        let mut notes = vec![format!("{shown} files")];
+        if left_out > 0 {
+            notes.push(format!("cut: {left_out} more"));
+        }
+        notes.extend(more.map(str::to_owned));
+        Ok(page.end(&notes))
+    }
+
+    /// As many file names as fit into an answer, without those that git ignores.
+    pub(crate) fn files(&self) -> Result<String, Failure> {
+        self.find(&FindArgs { glob: "**".to_owned(), path: None, ignored: false })
+    }
 }
 
 struct Hits<'a> {
