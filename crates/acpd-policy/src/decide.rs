@@ -7,10 +7,8 @@ use crate::config::Ruling;
 use crate::facts::Understanding;
 use crate::matching::{RuleReport, check};
 use crate::one_line::quoted;
-use crate::policy::Policy;
-use crate::rule::Call;
-use crate::situation::{Situation, Verdict};
-use crate::subject::{Remembered, Subject};
+use crate::rule::{Call, Policy};
+use crate::subject::{Remembered, Situation, Subject, Verdict};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

@@ -1,9 +1,9 @@
 use crate::command::trimmed;
-use crate::config::{Kind, List, RuleConfig, Ruling};
+use crate::config::{Kind, List, PolicyConfig, RuleConfig, Ruling};
 use crate::facts::Understanding;
 use crate::glob::{Glob, Use};
 use crate::one_line::quoted;
-use crate::situation::Situation;
+use crate::subject::Situation;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
@@ -93,6 +93,30 @@ impl Rule {
             url: globs("url", &config.url, Use::Url)?,
             name,
             ruling,
+        })
+    }
+}
+
+/// The default value has no rules and asks.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    pub(crate) default: Ruling,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) home: Option<String>,
+}
+
+impl Policy {
+    /// Compiles the rules. `home` replaces `~/`, in rules and in agents' paths.
+    ///
+    /// # Errors
+    /// For the first text that is no glob, or can never match.
+    pub fn new(config: &PolicyConfig, home: Option<&str>) -> Result<Self, PolicyError> {
+        let rules = config.rules.iter().enumerate();
+        let rules = rules.map(|(at, rule)| Rule::new(rule, at + 1, home));
+        Ok(Self {
+            default: config.default,
+            rules: rules.collect::<Result<_, _>>()?,
+            home: home.map(str::to_owned),
         })
     }
 }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Kind;
 use crate::one_line::one_line;
-use crate::situation::Verdict;
 
 /// Subject of a remembered decision, in one agent and workspace. It has no patterns: a decision
 /// about more needs a rule.
@@ -82,4 +81,20 @@ pub struct Remembered {
     pub verdict: Verdict,
     /// Milliseconds since 1970.
     pub at: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Situation<'a> {
+    pub agent: &'a str,
+    pub cwd: &'a str,
+    /// `--yes` or `--deny` of this run.
+    pub once: Option<Verdict>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Verdict {
+    Allow,
+    Reject,
 }
