@@ -4,10 +4,10 @@
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{ChildStdout, Stdio};
 
 use acpd_sys::process::ProcessId;
-use xtask::home::Home;
+use xtask::home::{ChildGuard, Home};
 use xtask::real::{Model, ready};
 use xtask::{Result, workspace};
 
@@ -94,13 +94,13 @@ impl Stage {
         command.stdout(Stdio::piped()).stderr(File::create(&stderr)?);
         let mut child = command.spawn()?;
         let stdout = BufReader::new(child.stdout.take().ok_or("no pipe")?);
-        Ok(Client { child, stdout, said: String::new(), stderr })
+        Ok(Client { child: ChildGuard(child), stdout, said: String::new(), stderr })
     }
 }
 
-/// A client that runs.
+/// A client that runs. One that did not end by itself is killed: what it started the home ends.
 pub(crate) struct Client {
-    child: Child,
+    child: ChildGuard,
     stdout: BufReader<ChildStdout>,
     said: String,
     stderr: PathBuf,
@@ -134,24 +134,16 @@ impl Client {
     /// Waits for its end; all that it printed.
     fn finish(mut self) -> Result<String> {
         self.stdout.read_to_string(&mut self.said)?;
-        let status = self.child.wait()?;
+        let status = self.child.0.wait()?;
         if !status.success() {
             return Err(format!("{status}: {}", self.told()).into());
         }
-        Ok(std::mem::take(&mut self.said))
+        Ok(self.said)
     }
 
     fn told(&self) -> String {
         let stderr = fs::read_to_string(&self.stderr).unwrap_or_default();
         format!("{}\n{stderr}", self.said)
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        // One that did not end by itself: what it started the home ends.
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 
