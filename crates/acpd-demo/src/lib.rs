@@ -223,7 +223,7 @@ impl Agent {
                 Ok(()) => return,
                 Err(failure) => Err(failure),
             },
-            _ => Err(Failure::method_not_found(method)),
+            _ => Err(Failure::new(-32601, format!("method not found: {method}"))),
         };
         let (outcome, after) = match answer {
             Ok(answer) => (Ok(answer.result), answer.after),
@@ -513,10 +513,6 @@ impl Agent {
         lock(&self.asked).insert(id.to_string(), turn);
         self.wire.send(&request(&id, method, params));
         id
-    }
-
-    fn forget_request(&self, id: &Value) {
-        lock(&self.asked).remove(&id.to_string());
     }
 }
 

@@ -30,10 +30,6 @@ impl Failure {
         Self::new(-32603, message)
     }
 
-    pub(crate) fn method_not_found(method: &str) -> Self {
-        Self::new(-32601, format!("method not found: {method}"))
-    }
-
     pub(crate) fn auth_required() -> Self {
         Self::new(-32000, "authentication required")
     }

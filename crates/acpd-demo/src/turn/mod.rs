@@ -110,7 +110,7 @@ impl Turn {
                 Ok(Signal::Answer(answer)) => return Step::Continue(answer),
                 Ok(Signal::Steer(text)) => self.hear(&text),
                 Ok(Signal::Cancel) | Err(_) => {
-                    self.agent.forget_request(&id);
+                    lock(&self.agent.asked).remove(&id.to_string());
                     return cancelled();
                 }
             }

@@ -109,8 +109,12 @@ fn verb(inner: &str) -> Option<Verb> {
         }),
         // `[crash]`: exits with 3.
         "crash" => verb_of((), |turn, ()| turn.agent.wire.crash()),
-        // `[crash-kill]`: kills itself with SIGKILL.
-        "crash-kill" => verb_of((), |turn, ()| turn.kill_self()),
+        // `[crash-kill]`: kills itself with SIGKILL, through the shell, whose `kill` is built in.
+        "crash-kill" => verb_of((), |turn, ()| {
+            let kill = format!("kill -KILL {}", std::process::id());
+            let _ = Command::new("sh").arg("-c").arg(kill).status();
+            turn.agent.wire.crash()
+        }),
         // `[half]`: exits with 3 within a line.
         "half" => verb_of((), |turn, ()| {
             turn.agent.wire.send_raw(br#"{"jsonrpc":"2.0","method":"session/upd"#);
@@ -299,7 +303,7 @@ impl Turn {
     fn tool(&mut self, title: &str) {
         let call = self.open_tool(title);
         self.tool_update(&call, "in_progress");
-        let path = self.demo_file();
+        let path = Path::new(&self.session.cwd).join("demo.txt");
         let diff = json!({"type": "diff", "path": path, "oldText": "old\n", "newText": "new\n"});
         self.update(
             json!({"sessionUpdate": "tool_call_update", "toolCallId": call, "status": "completed",
@@ -341,10 +345,6 @@ impl Turn {
         self.update(
             json!({"sessionUpdate": "tool_call_update", "toolCallId": call, "status": status}),
         );
-    }
-
-    fn demo_file(&self) -> String {
-        Path::new(&self.session.cwd).join("demo.txt").to_string_lossy().into_owned()
     }
 
     fn ask(&mut self) -> Step {
@@ -410,13 +410,6 @@ impl Turn {
             self.wait(POLL)?;
         }
         Step::Continue(())
-    }
-
-    /// SIGKILL through the shell, whose `kill` is built in.
-    fn kill_self(&self) -> ! {
-        let _ =
-            Command::new("sh").arg("-c").arg(format!("kill -KILL {}", std::process::id())).status();
-        self.agent.wire.crash()
     }
 
     /// Leaves a process in a session of its own, which inherits stdout; so its pid comes in a file.

@@ -117,7 +117,7 @@ impl Agent {
                 let script = format!("{script}\nexec \"$@\"");
                 command.extend(["sh", "-c", &script, "sh"].map(str::to_owned));
             }
-            command.push(path(env.scripted_agent()));
+            command.push(path(env.program("acpd-scripted-agent")));
             command.extend(["--state".to_owned(), path(env.agent_state(&self.name))]);
             if self.recorded {
                 command.extend(["--record".to_owned(), path(env.record_file(&self.name))]);

@@ -317,10 +317,6 @@ impl TestEnv {
         fs::read_to_string(self.path("state").join("log").join("acpd.log")).unwrap_or_default()
     }
 
-    fn scripted_agent(&self) -> PathBuf {
-        self.program("acpd-scripted-agent")
-    }
-
     pub fn points(&self) -> PathBuf {
         self.path("points")
     }

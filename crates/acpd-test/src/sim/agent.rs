@@ -91,7 +91,7 @@ impl Disk {
 #[derive(Debug, Default)]
 pub(super) struct Process {
     name: String,
-    quirks: Quirks,
+    pub(super) quirks: Quirks,
     pub(super) initialized: bool,
     pub(super) held: BTreeMap<String, Held>,
     pub(super) forgotten: BTreeSet<String>,
@@ -207,10 +207,6 @@ impl Process {
     /// Returns whether the turn can continue without input.
     fn is_free(&self, turn: &Turn) -> bool {
         turn.waits.is_none() && !(turn.cancelled && self.ignores_cancel)
-    }
-
-    pub(super) fn is_from_zero(&self) -> bool {
-        self.quirks.from_zero
     }
 
     pub(super) fn hang(&mut self) {

@@ -634,7 +634,7 @@ impl World {
         let mut others = self.hosts.iter().filter(|(of, other)| **of != id && runs(other));
         let both = others.find(|(_, other)| {
             let mut held = other.process.held.keys();
-            !host.process.is_from_zero() && held.any(|held| host.process.held.contains_key(held))
+            !host.process.quirks.from_zero && held.any(|held| host.process.held.contains_key(held))
         });
         match both {
             Some((other, _)) => Err(format!("{id:?} and {other:?} hold the same session")),

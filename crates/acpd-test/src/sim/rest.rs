@@ -228,7 +228,7 @@ impl World {
             return Err(format!("turn {place:?} has not ended: {:?}", turn.state));
         }
         for (key, journal) in &self.store.journals {
-            if !journal.is_at_rest() && self.store.snapshot.sessions.contains_key(key) {
+            if journal.turn.is_some() && self.store.snapshot.sessions.contains_key(key) {
                 return Err(format!("{key:?}: a turn has no end in the journal"));
             }
         }

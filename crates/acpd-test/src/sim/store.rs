@@ -20,7 +20,8 @@ pub(super) struct Journal {
     texts: BTreeSet<String>,
     /// Chunks of the last prompt so far, to check their order.
     last: Option<(String, u64)>,
-    turn: Option<u64>,
+    /// The running turn.
+    pub(super) turn: Option<u64>,
     turns: u64,
     /// Prompt of the turn, and number of the agent's lines in it.
     prompt: Option<String>,
@@ -351,9 +352,5 @@ impl Journal {
             row.line.windows(text.len()).any(|window| window == text.as_bytes())
         };
         self.rows.iter().rev().find(of_prompt).map_or(0, |row| row.seq)
-    }
-
-    pub(super) fn is_at_rest(&self) -> bool {
-        self.turn.is_none()
     }
 }
