@@ -106,7 +106,7 @@ impl Client {
 
     /// Ends what the peer reads; what it says still comes.
     pub fn close(&mut self) {
-        self.out = Box::new(std::io::sink());
+        self.out = File::create("/dev/null").expect("a file");
     }
 
     pub fn wait_closed(&mut self) {
