@@ -201,8 +201,7 @@ fn the_command_line_starts_fast_without_a_runtime_and_a_database() {
     let without = tree_with(&["acpctl"], &["--no-default-features", "--features", "tui"]);
     assert_eq!(SLOW.map(|name| without.contains(name)), [false; 4]);
     for (library, program) in [("acpd_mcp", "acpctl-mcp.rs"), ("acpd_web", "acpctl-web.rs")] {
-        let mut files = Vec::new();
-        source_files(&workspace::root().join("crates/acpctl/src"), &mut files);
+        let mut files = source_files(&workspace::root().join("crates/acpctl/src"));
         files.retain(|file| fs::read_to_string(file).unwrap().contains(library));
         assert_eq!(files, [workspace::root().join("crates/acpctl/src/bin").join(program)]);
     }
@@ -248,7 +247,7 @@ fn nothing_but_an_agent_on_a_port_is_reached_over_a_network() {
     }
     let mut files = Vec::new();
     for name in crates().filter(|name| !["acpd-test", "xtask"].contains(name)) {
-        source_files(&workspace::root().join("crates").join(name).join("src"), &mut files);
+        files.extend(source_files(&workspace::root().join("crates").join(name).join("src")));
     }
     let names = ["TcpStream", "TcpListener", "TcpSocket", "UdpSocket", "ToSocketAddrs"];
     let uses_one = |file: &PathBuf| {
@@ -269,8 +268,7 @@ fn nothing_but_an_agent_on_a_port_is_reached_over_a_network() {
 
 #[test]
 fn no_source_file_is_too_long() {
-    let mut files = Vec::new();
-    source_files(&workspace::root().join("crates"), &mut files);
+    let files = source_files(&workspace::root().join("crates"));
     assert!(files.len() > 50, "the sources are not where this test looks");
     for file in files {
         let lines = fs::read_to_string(&file).unwrap().lines().count();
@@ -282,15 +280,17 @@ fn crates() -> impl Iterator<Item = &'static str> {
     CRATES.iter().map(|(name, _)| *name)
 }
 
-fn source_files(dir: &Path, files: &mut Vec<PathBuf>) {
+fn source_files(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            source_files(&path, files);
+            files.extend(source_files(&path));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             files.push(path);
         }
     }
+    files
 }
 
 /// The source files of a crate by the paths of their modules, without comments.
@@ -311,10 +311,8 @@ impl Modules {
 
     fn with_tests(name: &str) -> Modules {
         let src = workspace::root().join("crates").join(name).join("src");
-        let mut paths = Vec::new();
-        source_files(&src, &mut paths);
         let mut files = BTreeMap::new();
-        for path in paths {
+        for path in source_files(&src) {
             let inside = path.strip_prefix(&src).unwrap().with_extension("");
             let mut module: Vec<String> =
                 inside.iter().map(|name| name.to_str().unwrap().to_owned()).collect();
