@@ -130,10 +130,7 @@ impl Server {
         let own = self.own_session().await?;
         let request = self.request(args, own).await?;
         let waits = request.waits;
-        let (ticket, running) = match self.begin(request).await? {
-            SentPrompt::New(running) => (running.ticket.clone(), Some(running)),
-            SentPrompt::Before(ticket) => (ticket, None),
-        };
+        let (ticket, running) = self.begin(request).await?;
         if waits {
             // A host that cancels the call does not want the turn either.
             let waited = self.until_over(&ticket, &context).await;
@@ -332,13 +329,13 @@ impl Server {
         let (daemon, turns) = (self.daemon.clone(), Arc::clone(&self.turns));
         // Sent even if the host no longer waits for it.
         run_blocking(move || {
-            let sent = RunningTurn::begin(&daemon, request, place)?;
-            if let SentPrompt::New(running) = &sent {
+            let (ticket, running) = RunningTurn::begin(&daemon, request, place)?;
+            if let Some(running) = &running {
                 let mut turns = locked(&turns);
                 turns.retain(|_, turn| !turn.is_over());
-                turns.insert(running.ticket.clone(), Arc::clone(running));
+                turns.insert(ticket.clone(), Arc::clone(running));
             }
-            Ok(sent)
+            Ok((ticket, running))
         })
         .await
     }

@@ -50,12 +50,8 @@ pub(crate) struct PromptRequest {
     pub(crate) key: Option<String>,
 }
 
-#[derive(Debug)]
-pub(crate) enum SentPrompt {
-    New(Arc<RunningTurn>),
-    /// The key was used before, for this turn.
-    Before(Ticket),
-}
+/// The turn of a prompt; it is not running here if the key was used before.
+pub(crate) type SentPrompt = (Ticket, Option<Arc<RunningTurn>>);
 
 #[derive(Debug, Clone)]
 pub(crate) enum PromptOutcome {
@@ -133,9 +129,9 @@ impl RunningTurn {
             Some(Ok(Some(before))) => {
                 turn.writer.end();
                 ticket.turn = before;
-                Ok(SentPrompt::Before(ticket))
+                Ok((ticket, None))
             }
-            _ => Ok(SentPrompt::New(turn)),
+            _ => Ok((ticket, Some(turn))),
         }
     }
 
