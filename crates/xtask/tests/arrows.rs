@@ -125,11 +125,11 @@ const MOST_LINES: usize = 800;
 #[test]
 fn our_crates_depend_only_on_those_below_them() {
     let graph = Graph::read();
-    let all: BTreeSet<String> = crates().map(str::to_owned).collect();
+    let all: BTreeSet<String> = our_crates().map(str::to_owned).collect();
     assert_eq!(graph.members, all, "a crate is missing in this test");
     for (at, (name, may)) in CRATES.iter().enumerate() {
         for used in graph.needs[*name].intersection(&all) {
-            let is_below = crates().take(at).any(|below| below == used);
+            let is_below = our_crates().take(at).any(|below| below == used);
             assert!(is_below, "{name} depends on {used}, which is above it");
             assert!(may.split(' ').any(|one| one == used), "{name} depends on {used}");
         }
@@ -139,7 +139,7 @@ fn our_crates_depend_only_on_those_below_them() {
 #[test]
 fn modules_do_not_import_each_other_in_a_circle() {
     let mut circles = Vec::new();
-    for name in crates().filter(|name| !WITH_CIRCLES.contains(name)) {
+    for name in our_crates().filter(|name| !WITH_CIRCLES.contains(name)) {
         let modules = Modules::of(name);
         let mut imports = modules.imports();
         assert!(!imports.is_empty(), "this test does not find what modules of {name} import");
@@ -229,7 +229,7 @@ fn unsafe_code_is_forbidden_everywhere_but_in_the_system_layer() {
     let read = |path: PathBuf| fs::read_to_string(path).unwrap();
     let root = workspace::root();
     assert!(read(root.join("Cargo.toml")).contains("unsafe_code = \"forbid\""));
-    for name in crates() {
+    for name in our_crates() {
         let manifest = read(root.join("crates").join(name).join("Cargo.toml"));
         let inherits = manifest.contains("[lints]\nworkspace = true");
         assert_eq!(inherits, name != "acpd-sys", "{name}: lints of the workspace");
@@ -246,7 +246,7 @@ fn nothing_but_an_agent_on_a_port_is_reached_over_a_network() {
         assert!(!crates.contains(stranger), "`{stranger}` is for networks");
     }
     let mut files = Vec::new();
-    for name in crates().filter(|name| !["acpd-test", "xtask"].contains(name)) {
+    for name in our_crates().filter(|name| !["acpd-test", "xtask"].contains(name)) {
         files.extend(source_files(&workspace::root().join("crates").join(name).join("src")));
     }
     let names = ["TcpStream", "TcpListener", "TcpSocket", "UdpSocket", "ToSocketAddrs"];
@@ -276,7 +276,7 @@ fn no_source_file_is_too_long() {
     }
 }
 
-fn crates() -> impl Iterator<Item = &'static str> {
+fn our_crates() -> impl Iterator<Item = &'static str> {
     CRATES.iter().map(|(name, _)| *name)
 }
 
