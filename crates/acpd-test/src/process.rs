@@ -1,4 +1,4 @@
-//! Processes, found in `/proc`; a system without it shows none.
+//! Processes, found in `/proc`, and waits for them; a system without it shows none.
 
 use std::fs;
 use std::process::Child;

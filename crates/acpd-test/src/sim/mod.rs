@@ -89,17 +89,11 @@ pub struct Watch {
 /// the broken promise and its step.
 pub fn run(seed: u64, steps: u64, watch: Watch) -> Result<Report, String> {
     let mut world = World::new(seed, watch);
-    let mut done = Ok(0);
-    for step in 0..steps {
-        done = world.step().map(|()| 0).map_err(|error| format!("step {step}: {error}"));
-        if done.is_err() {
-            break;
-        }
-    }
-    if done.is_ok() {
-        done = world.settle().map_err(|error| format!("after the faults: {error}"));
-    }
-    match done {
+    let stepped = (0..steps)
+        .try_for_each(|step| world.step().map_err(|error| format!("step {step}: {error}")));
+    let settled =
+        stepped.and_then(|()| world.settle().map_err(|error| format!("after the faults: {error}")));
+    match settled {
         Ok(settling) => Ok(Report {
             hits: world.truth.hits,
             steps: steps + settling,

@@ -92,7 +92,8 @@ fn against(old: &Path, new: &Path, options: &Options) -> Result {
     let copies = [copied(old)?, copied(new)?, copied(old)?];
     let bench = |side: usize| Bench::new(copies[side].path(), options.quick);
     let sides = [bench(0)?, bench(1)?, bench(2)?];
-    let mut comparison = Comparison::new();
+    let head = ["what", "old", "new", "new/old", "old/old", ""].map(str::to_owned);
+    let mut comparison = Comparison { table: vec![head], worse: Vec::new() };
     for figure in FIGURES.iter().filter(|figure| figure.name.contains(&options.only)) {
         eprintln!("measuring: {}", figure.name);
         let mut values = [const { Vec::new() }; 3];
@@ -140,11 +141,6 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn new() -> Comparison {
-        let head = ["what", "old", "new", "new/old", "old/old", ""].map(str::to_owned);
-        Comparison { table: vec![head], worse: Vec::new() }
-    }
-
     /// Adds the values of the old build, of the new one, and of the old one again.
     fn add(&mut self, figure: &Figure, values: [Vec<f64>; 3]) {
         let [old, new, again] = values.map(|mut values| median(&mut values));
