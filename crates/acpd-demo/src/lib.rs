@@ -28,7 +28,6 @@ use serde_json::{Map, Value, json};
 pub use options::Options;
 pub use record::{Direction, RecordLine, read_record};
 
-use record::Recorder;
 use session::{Session, Signal, State, commands_update, replay, title};
 use store::{Entry, Store, prompt_text};
 use turn::Turn;
@@ -50,14 +49,14 @@ pub fn run(options: Options) -> ExitCode {
         complain(&format!("cannot ignore SIGTERM: {error}"));
         return ExitCode::from(2);
     }
-    let recorder = match options.record.as_deref().map(Recorder::open).transpose() {
-        Ok(recorder) => recorder,
+    let wire = match Wire::new(options.record.as_deref()) {
+        Ok(wire) => wire,
         Err(error) => {
             complain(&format!("cannot open the record: {error}"));
             return ExitCode::from(2);
         }
     };
-    let agent = Arc::new(Agent::new(options, Wire::new(recorder)));
+    let agent = Arc::new(Agent::new(options, wire));
     let Agent { options: Options { flags, .. }, wire, store, .. } = &*agent;
     wire.event("start");
     if flags.look_around {

@@ -1,12 +1,14 @@
 //! JSON-RPC lines on stdout, shared by all turns.
 
-use std::io::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::record::{Direction, Recorder};
+use crate::record::{Direction, RecordLine};
 
 pub(crate) const CRASH: u8 = 3;
 
@@ -71,12 +73,19 @@ pub(crate) fn update(session: &str, update: Value) -> Value {
 
 pub(crate) struct Wire {
     out: Mutex<()>,
-    recorder: Option<Recorder>,
+    /// The record, and the number of its lines. Each line is one write before the agent acts on it, so that it is there
+    /// even if the process dies.
+    record: Option<Mutex<(File, u64)>>,
 }
 
 impl Wire {
-    pub(crate) fn new(recorder: Option<Recorder>) -> Self {
-        Self { out: Mutex::new(()), recorder }
+    pub(crate) fn new(record: Option<&Path>) -> io::Result<Self> {
+        let open = |path: &Path| {
+            let path = path.to_string_lossy().replace("%p", &std::process::id().to_string());
+            OpenOptions::new().create(true).append(true).open(path)
+        };
+        let record = record.map(open).transpose()?.map(|file| Mutex::new((file, 0)));
+        Ok(Self { out: Mutex::new(()), record })
     }
 
     pub(crate) fn send(&self, message: &Value) {
@@ -112,10 +121,19 @@ impl Wire {
         std::process::exit(CRASH.into())
     }
 
-    fn note(&self, direction: Direction, line: &[u8]) {
-        if let Some(recorder) = &self.recorder {
-            recorder.note(direction, line);
+    fn note(&self, dir: Direction, line: &[u8]) {
+        let Some(record) = &self.record else { return };
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = String::from_utf8_lossy(line).into_owned();
+        let mut record = lock(record);
+        let (file, n) = &mut *record;
+        let entry = RecordLine { pid: std::process::id(), dir, n: *n, line };
+        if let Ok(mut bytes) = serde_json::to_vec(&entry) {
+            bytes.push(b'\n');
+            // A full disk must not change what the agent does.
+            let _ = file.write_all(&bytes);
         }
+        *n += 1;
     }
 }
 
