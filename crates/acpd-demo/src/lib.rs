@@ -109,18 +109,6 @@ struct Agent {
     next_session: AtomicU64,
 }
 
-/// A result, and the messages that follow it.
-struct Answer {
-    result: Value,
-    after: Vec<Value>,
-}
-
-impl From<Value> for Answer {
-    fn from(result: Value) -> Self {
-        Self { result, after: Vec::new() }
-    }
-}
-
 impl Agent {
     fn new(options: Options, wire: Wire) -> Self {
         Self {
@@ -203,30 +191,30 @@ impl Agent {
 
     fn request(self: &Arc<Self>, id: &Value, method: &str, params: &Value) {
         let flags = &self.options.flags;
-        let answer = match method {
+        // Messages that follow the result.
+        let mut after = Vec::new();
+        let outcome = match method {
             "initialize" if flags.silent_start => return,
-            "initialize" => Ok(Answer::from(self.initialize(params))),
-            "logout" => self.logout().map(Answer::from),
-            "authenticate" => self.authenticate(params).map(Answer::from),
-            "session/new" => self.new_session(params),
-            "session/load" => self.load_session(params),
-            "session/resume" if !flags.no_resume => self.restore(params).map(|(_, answer)| answer),
-            "session/fork" => self.fork_session(params),
-            "session/list" if !flags.no_list => Ok(Answer::from(self.list_sessions(params))),
-            "session/close" => self.close_session(params).map(Answer::from),
-            "session/delete" => self.delete_session(params).map(Answer::from),
-            "session/set_mode" => self.set_mode(params).map(Answer::from),
-            "session/set_config_option" => self.set_config_option(params).map(Answer::from),
-            "_session/steering" => self.steer(params).map(Answer::from),
+            "initialize" => Ok(self.initialize(params)),
+            "logout" => self.logout(),
+            "authenticate" => self.authenticate(params),
+            "session/new" => self.new_session(params, &mut after),
+            "session/load" => self.load_session(params, &mut after),
+            "session/resume" if !flags.no_resume => {
+                self.restore(params, &mut after).map(|(_, result)| result)
+            }
+            "session/fork" => self.fork_session(params, &mut after),
+            "session/list" if !flags.no_list => Ok(self.list_sessions(params)),
+            "session/close" => self.close_session(params),
+            "session/delete" => self.delete_session(params),
+            "session/set_mode" => self.set_mode(params),
+            "session/set_config_option" => self.set_config_option(params),
+            "_session/steering" => self.steer(params),
             "session/prompt" => match self.start_turn(id, params) {
                 Ok(()) => return,
                 Err(failure) => Err(failure),
             },
             _ => Err(Failure::new(-32601, format!("method not found: {method}"))),
-        };
-        let (outcome, after) = match answer {
-            Ok(answer) => (Ok(answer.result), answer.after),
-            Err(failure) => (Err(failure), Vec::new()),
         };
         self.wire.send(&response(id, outcome));
         for message in after {
@@ -294,15 +282,15 @@ impl Agent {
         }
     }
 
-    fn new_session(&self, params: &Value) -> Result<Answer, Failure> {
+    fn new_session(&self, params: &Value, after: &mut Vec<Value>) -> Result<Value, Failure> {
         self.check_login()?;
         let cwd = working_directory(params)?;
         check_mcp_servers(params)?;
         let id = self.new_id();
-        Ok(self.begin(Session::new(id, cwd), params))
+        Ok(self.begin(Session::new(id, cwd), params, after))
     }
 
-    fn fork_session(&self, params: &Value) -> Result<Answer, Failure> {
+    fn fork_session(&self, params: &Value, after: &mut Vec<Value>) -> Result<Value, Failure> {
         self.check_login()?;
         let parent = self.session(params)?;
         let cwd = working_directory(params)?;
@@ -316,7 +304,7 @@ impl Agent {
             Session::new(id, cwd)
         };
         drop(state);
-        Ok(self.begin(fork, params))
+        Ok(self.begin(fork, params, after))
     }
 
     fn new_id(&self) -> String {
@@ -325,36 +313,41 @@ impl Agent {
     }
 
     /// Keeps a new session, and answers with it.
-    fn begin(&self, session: Session, params: &Value) -> Answer {
+    fn begin(&self, session: Session, params: &Value, after: &mut Vec<Value>) -> Value {
         let id = session.id.clone();
         lock(&session.state).commands = tool_server::commands(params);
         let mut result = self.settings(&lock(&session.state));
         result["sessionId"] = json!(id);
-        lock(&self.sessions).insert(id.clone(), Arc::new(session));
-        Answer { result, after: vec![commands_update(&id)] }
+        after.push(commands_update(&id));
+        lock(&self.sessions).insert(id, Arc::new(session));
+        result
     }
 
-    fn load_session(&self, params: &Value) -> Result<Answer, Failure> {
+    fn load_session(&self, params: &Value, after: &mut Vec<Value>) -> Result<Value, Failure> {
         let flags = &self.options.flags;
         check_mcp_servers(params)?;
         if let Some(code) = flags.load_error {
             return Err(Failure::new(code, "load fails on demand"));
         }
-        let (session, mut answer) = self.restore(params)?;
+        let (session, result) = self.restore(params, after)?;
         let stored = self.store.read(&session.id).unwrap_or_default();
         let mut history = replay(&session.id, flags.replay_turns.unwrap_or(0), &stored);
         if flags.late_replay {
             let late = history.split_off(history.len() / 2);
-            answer.after.splice(0..0, late);
+            after.splice(0..0, late);
         }
         for message in history {
             self.wire.send(&message);
         }
-        Ok(answer)
+        Ok(result)
     }
 
     /// Reads a session from disk. A live one stays unchanged.
-    fn restore(&self, params: &Value) -> Result<(Arc<Session>, Answer), Failure> {
+    fn restore(
+        &self,
+        params: &Value,
+        after: &mut Vec<Value>,
+    ) -> Result<(Arc<Session>, Value), Failure> {
         self.check_login()?;
         let id = text(params, "sessionId")?;
         let cwd = working_directory(params)?;
@@ -365,9 +358,10 @@ impl Agent {
             .clone();
         let mut state = lock(&session.state);
         state.commands = tool_server::commands(params);
-        let answer = Answer { result: self.settings(&state), after: vec![commands_update(id)] };
+        let result = self.settings(&state);
+        after.push(commands_update(id));
         drop(state);
-        Ok((session, answer))
+        Ok((session, result))
     }
 
     fn list_sessions(&self, params: &Value) -> Value {
