@@ -6,8 +6,7 @@
 
 mod program;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use acpd_sys::process::{StopSignal, signal_one};
 use program::Program;
 use serde_json::Value;
 use xtask::home::{Home, kill_tree};
@@ -52,7 +51,7 @@ fn conversation(agent: &str) -> Result {
     let mut asked = Program::start(&mut prompt("say #mid [slow 30]"))?;
     asked.read_to("tick 5/30")?;
     let daemon = home.daemon()?;
-    kill(Pid::from_raw(i32::try_from(daemon.pid)?), Signal::SIGKILL)?;
+    signal_one(daemon, StopSignal::Kill);
     let asked = asked.finish()?;
     asked.is(0, &[]);
     all_ticks(agent, &asked.stdout);

@@ -9,9 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use acpd_sys::process::Liveness;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use acpd_sys::process::{Liveness, StopSignal, signal_one};
 use program::{Ended, Program};
 use serde_json::Value;
 use xtask::home::{Home, kill_tree, tree};
@@ -122,7 +120,7 @@ fn wrapper_killed(agent: &str, variant: &str, depth: usize) -> Result {
     let wrapper = stage.home.agent(agent)?;
     let old = tree(wrapper).alive();
     assert!(old.len() >= depth, "{old:?}");
-    kill(Pid::from_raw(i32::try_from(wrapper.pid)?), Signal::SIGKILL)?;
+    signal_one(wrapper, StopSignal::Kill);
     turn.finish()?.is(6, &["SIGKILL"]);
 
     is_answered(&stage.run(agent, "work", "say #three")?, "tags=one,two,three");

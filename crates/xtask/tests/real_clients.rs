@@ -6,8 +6,7 @@
 
 mod clients;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use acpd_sys::process::{StopSignal, signal_one};
 use xtask::Result;
 use xtask::home::kill_tree;
 
@@ -49,7 +48,7 @@ fn streaming() -> Result {
     client.read_to("streaming")?;
     let agent = stage.home.agent("zedcodex")?;
     let daemon = stage.home.daemon()?;
-    kill(Pid::from_raw(i32::try_from(daemon.pid)?), Signal::SIGKILL)?;
+    signal_one(daemon, StopSignal::Kill);
     assert_ne!(stage.home.daemon()?, daemon);
     client.pass()?;
     assert_eq!(stage.home.agent("zedcodex")?, agent, "the agent has lived through it");

@@ -4,9 +4,8 @@
 //!
 //! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
 
+use acpd_sys::process::{StopSignal, signal_one};
 use acpd_test::harness::Screen;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use xtask::Result;
 use xtask::home::kill_tree;
 use xtask::real::home_with;
@@ -69,7 +68,7 @@ fn on_the_screen(agent: &str) -> Result {
     says(&mut chat, "say #five [slow 30]");
     reads(&chat, "tick 5/30");
     let daemon = home.daemon()?;
-    kill(Pid::from_raw(i32::try_from(daemon.pid)?), Signal::SIGKILL)?;
+    signal_one(daemon, StopSignal::Kill);
     let seen = reads(&chat, "tick 30/30");
     assert_eq!(seen.matches("tick 17/30").count(), 1, "{seen}");
     assert_ne!(home.daemon()?, daemon);

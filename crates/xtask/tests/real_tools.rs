@@ -6,8 +6,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use acpd_sys::process::{StopSignal, signal_one};
 use serde_json::{Value, json};
 use xtask::home::{Home, wait_for};
 use xtask::real::ready;
@@ -142,7 +141,7 @@ fn delegates(lead: Host, middle: Host) -> Result {
     // All processes of acpd and of the agents die; the same names go on.
     for process in home.processes() {
         // The process may have ended with another one.
-        kill(Pid::from_raw(i32::try_from(process.pid)?), Signal::SIGKILL).ok();
+        signal_one(process, StopSignal::Kill);
     }
     let said = asks("#two")?;
     remember("one,two", &said)?;

@@ -11,10 +11,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use acpd_sys::process::{Liveness, ProcessId};
+use acpd_sys::process::{Liveness, ProcessId, StopSignal, signal_one};
 use builds::{Build, Run, remove};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::Value;
 use xtask::Result;
 use xtask::home::{Home, wait_for};
@@ -132,7 +130,7 @@ fn without_program(home: &Home, from: &Build, programs: &Path) -> Result {
         xtask::workspace::read(in_home(home, from).args(args))
     };
     let killed = home_agent(home, from, &idle())?;
-    kill(Pid::from_raw(killed.pid.try_into()?), Signal::SIGKILL)?;
+    signal_one(killed, StopSignal::Kill);
     wait_for("the end of an agent", PATIENCE, || killed.is_alive() != Liveness::Alive)?;
     let back = from_here(&["run", "-s", "idle", "--no-stdin", "say #two"])?;
     assert!(back.contains("history=1 tags=one,two"), "{back}");
