@@ -90,18 +90,9 @@ impl Case<'_> {
             return Some(format!("the agent got it {} times, in {:?}", got.by.len(), got.by));
         }
         if !got.chunks.starts_with(&turn.chunks) {
-            let differ =
-                turn.chunks.iter().zip(&got.chunks).find(|(journal, sent)| journal != sent);
-            return Some(match differ {
-                Some((journal, sent)) => {
-                    format!("the journal has `{journal}` in place of `{sent}`")
-                }
-                None => format!(
-                    "the journal has {} chunks of {} that were sent",
-                    turn.chunks.len(),
-                    got.chunks.len()
-                ),
-            });
+            let sent: Vec<&str> = got.chunks.iter().map(String::as_str).collect();
+            let differs = chunks(&turn.chunks, &sent);
+            return differs.map(|what| format!("the journal is not what was sent: {what}"));
         }
         let kind = turn.outcome["kind"].as_str().unwrap_or_default();
         let reason = turn.outcome["stopReason"].as_str().unwrap_or_default();

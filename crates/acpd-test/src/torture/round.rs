@@ -298,36 +298,28 @@ fn compare(
         }
     }
     let journal = &stage.journals[By::Run.index()];
-    let differs = stage.attach.view.differences(journal, |_| false);
-    found.extend(differs.map(|what| format!("attach: {what}")));
-    if let Some(run) = stage.run.take() {
+    let mut note = |who: &str, differs: Option<String>| {
+        found.extend(differs.map(|what| format!("{who}: {what}")));
+    };
+    note("attach", stage.attach.view.differences(journal, |_| false));
+    // One that came late may have seen anything.
+    if let Some(run) = stage.run.take().filter(|run| !run.came_late) {
         let turns = journal.turns(before[By::Run.index()]);
         let turn = turns.iter().find(|turn| turn.tag == run.tag);
         let chunks: Vec<&str> =
             turn.into_iter().flat_map(|turn| turn.chunks.iter().map(String::as_str)).collect();
-        let seen = &run.chunks;
         // A killed client has seen a beginning.
-        let upto = if run.came_late {
-            0
-        } else if run.program.killed {
-            seen.len().min(chunks.len())
-        } else {
-            chunks.len()
-        };
-        let seen = if run.came_late { &[] } else { &seen[..] };
-        let differs = check::chunks(seen, &chunks[..upto]);
-        found.extend(differs.map(|what| format!("run: {what}")));
+        let seen = if run.program.killed { run.chunks.len() } else { chunks.len() };
+        note("run", check::chunks(&run.chunks, &chunks[..seen.min(chunks.len())]));
     }
     let index = By::Token.index();
     if let Some(view) = stage.token.views.get_mut(&stage.sessions[index]) {
         let own =
             |line: &serde_json::Value| super::view::text(line, "user_message_chunk").is_some();
-        let differs = view.differences(&stage.journals[index], own);
-        found.extend(differs.map(|what| format!("token: {what}")));
+        note("token", view.differences(&stage.journals[index], own));
     }
     let journal = stage.journals[By::Editor.index()].chunks();
-    let differs = check::chunks(&stage.editor.chunks, &journal);
-    found.extend(differs.map(|what| format!("editor: {what}")));
+    note("editor", check::chunks(&stage.editor.chunks, &journal));
     let unknown: BTreeSet<_> =
         stage.token.views.keys().filter(|id| **id != stage.sessions[index]).collect();
     if !unknown.is_empty() {
