@@ -48,19 +48,16 @@ pub(crate) struct Turn {
 
 impl Turn {
     pub(crate) fn run(mut self, request: &Value) {
-        let outcome = match self.play() {
+        let mut outcome = match self.play() {
             ControlFlow::Continue(()) => Ok(json!({"stopReason": "end_turn"})),
             ControlFlow::Break(End::Stop(reason)) => Ok(json!({"stopReason": reason})),
             ControlFlow::Break(End::Fail(failure)) => Err(failure),
         };
-        let outcome = outcome.map(|mut result| {
-            if self.tells_tokens {
-                let (input, output) = (prompt_text(&self.prompt).len(), self.answer.len());
-                result["usage"] = json!({"totalTokens": input + output, "inputTokens": input,
-                    "outputTokens": output});
-            }
-            result
-        });
+        if let (Ok(result), true) = (&mut outcome, self.tells_tokens) {
+            let (input, output) = (prompt_text(&self.prompt).len(), self.answer.len());
+            result["usage"] = json!({"totalTokens": input + output, "inputTokens": input,
+                "outputTokens": output});
+        }
         self.finish();
         self.agent.wire.send(&response(request, outcome));
     }
@@ -139,15 +136,16 @@ impl Turn {
 
     fn say(&mut self, text: &str) {
         self.answer.push_str(text);
-        self.send_chunk("agent_message_chunk", &text_block(text));
+        self.send_chunk("agent_message_chunk", text);
     }
 
-    fn send_chunk(&self, kind: &str, content: &Value) {
-        self.agent.wire.send(&self.chunk(kind, content));
+    fn send_chunk(&self, kind: &str, text: &str) {
+        self.agent.wire.send(&self.chunk(kind, text));
     }
 
-    fn chunk(&self, kind: &str, content: &Value) -> Value {
-        chunk(&self.session.id, kind, content, &format!("{kind}-{}", self.history))
+    fn chunk(&self, kind: &str, text: &str) -> Value {
+        let content = json!({"type": "text", "text": text});
+        chunk(&self.session.id, kind, &content, &format!("{kind}-{}", self.history))
     }
 
     fn update(&self, body: Value) {
@@ -161,8 +159,4 @@ fn fail(failure: Failure) -> Step {
 
 fn cancelled<T>() -> Step<T> {
     Step::Break(End::Stop("cancelled".to_owned()))
-}
-
-fn text_block(text: &str) -> Value {
-    json!({"type": "text", "text": text})
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{End, POLL, Step, Turn, fail, text_block};
+use super::{End, POLL, Step, Turn, fail};
 use crate::session::COMMANDS;
 use crate::tool_server::ToolServer;
 use crate::wire::{Failure, lock};
@@ -87,7 +87,7 @@ fn verb(inner: &str) -> Option<Verb> {
         "big" => simple(arg.parse().ok()?, |turn, n| turn.say(&"x".repeat(n))),
         // `[think TEXT]`: a thought.
         "think" => simple(text()?, |turn, thought| {
-            turn.send_chunk("agent_thought_chunk", &text_block(&thought));
+            turn.send_chunk("agent_thought_chunk", &thought);
         }),
         // `[plan]`: a plan whose entries get done.
         "plan" => simple((), |turn, ()| turn.plan()),
@@ -376,7 +376,7 @@ impl Turn {
     fn noise(&mut self) {
         let message = |turn: &mut Self, text: &str| {
             turn.answer.push_str(text);
-            turn.chunk("agent_message_chunk", &text_block(text)).to_string()
+            turn.chunk("agent_message_chunk", text).to_string()
         };
         let titled = message(self, "glued to a window title\n");
         let crlf = message(self, "ends with CRLF\n");
