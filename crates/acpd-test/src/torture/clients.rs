@@ -174,21 +174,11 @@ impl Attach {
 /// Watches all sessions over one connection, and attaches again behind the last line.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
-    stream: Option<UnixStream>,
+    pub(super) stream: Option<UnixStream>,
     pub(super) views: BTreeMap<String, View>,
 }
 
 impl Observer {
-    pub(super) fn is_up(&self) -> bool {
-        self.stream.is_some()
-    }
-
-    /// Follows these sessions from their beginning.
-    pub(super) fn follow(&mut self, sessions: &[String]) {
-        let views = sessions.iter().map(|session| (session.clone(), View::default()));
-        self.views.extend(views);
-    }
-
     pub(super) fn up(&mut self, mut stream: UnixStream) {
         let meta = json!({"_acpd": {"agent": "one", "notices": true, "seq": true}});
         let params = json!({"protocolVersion": 1, "clientCapabilities": {}, "_meta": meta});
@@ -202,10 +192,6 @@ impl Observer {
         // The daemon may just have died; its end comes as the next event.
         stream.write_all(lines.collect::<String>().as_bytes()).ok();
         self.stream = Some(stream);
-    }
-
-    pub(super) fn down(&mut self) {
-        self.stream = None;
     }
 
     pub(super) fn close(&mut self) {

@@ -130,7 +130,9 @@ impl Stage {
         let shown = self.ask("_acpd/session/show", &reference).ok_or("no session of the CLI")?;
         let id = shown["sessionId"].as_str().ok_or("a session without an id")?;
         id.clone_into(&mut self.sessions[By::Run.index()]);
-        self.observer.follow(&self.sessions);
+        // From their beginning.
+        let views = self.sessions.iter().map(|session| (session.clone(), View::default()));
+        self.observer.views.extend(views);
         self.connect(Who::Observer);
         self.wait("a quiet beginning", Stage::settled)?;
         self.read_journals()?.ok_or_else(|| "the daemon has gone".into())
@@ -234,7 +236,7 @@ impl Stage {
             }
             Who::Observer => {
                 self.losses += 1;
-                self.observer.down();
+                self.observer.stream = None;
                 self.connect(who);
             }
             Who::Run => {
@@ -275,7 +277,7 @@ impl Stage {
         if self.beside.iter_mut().any(|child| !matches!(child.try_wait(), Ok(Some(_)))) {
             return Err("a command of acpctl goes on".to_owned());
         }
-        if !self.token.is_up() || !self.observer.is_up() {
+        if !self.token.is_up() || self.observer.stream.is_none() {
             return Err("not everybody is connected".to_owned());
         }
         let status = self.ask("_acpd/status", &json!({})).ok_or("the daemon does not answer")?;
