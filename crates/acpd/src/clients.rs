@@ -511,7 +511,9 @@ impl Out {
                 self.service.add_shims(&mut status.agents);
                 let mut agents = self.service.with_installed(status.agents).await;
                 // Only the answer about one agent has the reason.
-                agents.iter_mut().for_each(|agent| agent.not_found = None);
+                for agent in &mut agents {
+                    agent.not_found = None;
+                }
                 build::response(id, &AgentList { agents })
             }
             StatusPart::Metrics(mut metrics) => {

@@ -37,7 +37,7 @@ const WITH_CIRCLES: [&str; 2] = ["acpd-test", "xtask"];
 /// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
 /// never imports the hub: what happened is what its methods return, and what it has to know of other
 /// rooms is an argument.
-const CORE: [(&str, &[&str]); 31] = [
+const CORE: [(&str, &[&str]); 28] = [
     ("fault", &[]),
     ("gist", &[]),
     ("hash", &[]),
@@ -53,21 +53,18 @@ const CORE: [(&str, &[&str]); 31] = [
     ("timers", &["ids"]),
     ("input", &["ids", "record"]),
     ("event", &["fault", "ids", "input", "record"]),
-    ("shutdown", &["ids"]),
-    ("cx", &["event", "ids", "input", "profile", "record", "shutdown", "timers"]),
+    ("cx", &["event", "ids", "input", "profile", "record", "timers"]),
     ("budget", &["cx", "event", "ids", "profile", "record"]),
     ("retention", &["ids", "profile"]),
-    ("timing", &[]),
-    ("tally", &["timing"]),
+    ("tally", &[]),
     ("mcp", &["cx", "event", "fault", "ids", "own", "params", "profile", "record", "timers"]),
-    ("auth", &["cx", "ids", "input", "record"]),
     ("views", &["ids", "input", "record"]),
     ("watch", &["ids"]),
     ("requests", &["ids", "record"]),
     (
         "process",
         &[
-            "auth", "cx", "event", "fault", "ids", "input", "offer", "own", "profile", "record",
+            "cx", "event", "fault", "ids", "input", "offer", "own", "profile", "record",
             "requests", "timers",
         ],
     ),
@@ -94,7 +91,6 @@ const CORE: [(&str, &[&str]); 31] = [
     (
         "session",
         &[
-            "auth",
             "cx",
             "fault",
             "gist",

@@ -82,10 +82,10 @@ impl AppState {
             Action::First => conversation.select(|rows, _| rows.first()),
             Action::Last => conversation.select_end(),
             Action::PreviousPrompt => {
-                conversation.select(|rows, at| rows[..at].iter().rev().find(is_prompt));
+                conversation.select(|rows, at| rows[..at].iter().rev().find(|row| is_prompt(row)));
             }
             Action::NextPrompt => {
-                conversation.select(|rows, at| rows.iter().skip(at + 1).find(is_prompt));
+                conversation.select(|rows, at| rows.iter().skip(at + 1).find(|row| is_prompt(row)));
             }
             Action::Fold => conversation.fold_selected(),
             Action::FoldAll => conversation.fold_all(true),

@@ -259,7 +259,7 @@ impl Conversation {
     }
 }
 
-pub(super) fn is_prompt(row: &&Row<'_>) -> bool {
+pub(super) fn is_prompt(row: Row<'_>) -> bool {
     matches!(row, [block] if matches!(block.kind, Kind::Prompt(_)))
 }
 

@@ -199,7 +199,7 @@ fn conversation(
         let taken = time.map_or(0, |time| {
             canvas.right(area.x, y, area.width.saturating_sub(1), &Text::of(Role::Dim, time)) + 2
         });
-        let margin = if is_prompt(&row) { 1 } else { MARGIN };
+        let margin = if is_prompt(row) { 1 } else { MARGIN };
         let room = area.width.saturating_sub(margin + taken);
         canvas.line(area.x + margin, y, room, &placed.line);
         canvas.mark(area.x + margin, y, room, &placed.line, words);
