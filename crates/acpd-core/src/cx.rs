@@ -118,6 +118,10 @@ impl Cx {
 }
 
 /// Progress of the daemon's end, and clients that wait for it. `hub/shutdown.rs` performs it.
+///
+/// ```text
+///  Stays ── asked to stop ─▶ Ending ── its agents are gone, or it is asked again ─▶ Ended
+/// ```
 #[derive(Debug, Default)]
 pub(crate) struct Shutdown {
     is_begun: bool,

@@ -156,7 +156,8 @@ pub enum WhenOver {
     Ask,
 }
 
-/// One agent profile. All times are in milliseconds.
+/// One agent profile. All times are in milliseconds. The default has none: see
+/// [`Profile::standard`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
     pub title: String,

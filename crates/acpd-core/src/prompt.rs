@@ -19,7 +19,7 @@ pub(crate) fn continues(prompt: &[u8]) -> bool {
     locate(prompt, &CONTINUES).is_some_and(|range| &prompt[range] == b"true")
 }
 
-/// Returns a client's prompt without the mark, which it may not have.
+/// Returns a client's prompt without the mark, which only acpd may set.
 pub(crate) fn without_continues(prompt: Bytes) -> Bytes {
     if continues(&prompt) { remove_member(&prompt, &CONTINUES) } else { prompt }
 }

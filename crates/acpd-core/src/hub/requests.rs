@@ -137,19 +137,23 @@ impl Hub {
         });
     }
 
-    /// Sets the time for the answer to a request, if it has one.
+    /// Sets the time for an answer, if the purpose of the request has a limit.
     pub(crate) fn watch_answer(&mut self, ask: u64, host: HostId, why: &Purpose) {
         let Some(slot) = self.processes.slot_of(host) else { return };
         let Profile { restore_timeout, cancel_timeout, stall_notice, .. } = *self.profile_of(slot);
+        // Without `stall_notice` nothing is noticed.
+        let notice = Some(stall_notice).filter(|time| *time > 0);
         let time = match why {
-            Purpose::List { .. } => LIST_TIME,
-            Purpose::Adopt(_) | Purpose::Preset { .. } | Purpose::LoginAgain => restore_timeout,
-            Purpose::Abandoned { .. } => cancel_timeout,
-            Purpose::NewSession(_) | Purpose::Steer(_) => stall_notice,
-            Purpose::Relay { method, .. } if SOON.contains(&method.as_str()) => stall_notice,
-            _ => 0,
+            Purpose::List { .. } => Some(LIST_TIME),
+            Purpose::Adopt(_) | Purpose::Preset { .. } | Purpose::LoginAgain => {
+                Some(restore_timeout)
+            }
+            Purpose::Abandoned { .. } => Some(cancel_timeout),
+            Purpose::NewSession(_) | Purpose::Steer(_) => notice,
+            Purpose::Relay { method, .. } if SOON.contains(&method.as_str()) => notice,
+            _ => None,
         };
-        if time > 0 {
+        if let Some(time) = time {
             self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(time));
         }
     }

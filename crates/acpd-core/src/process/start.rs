@@ -11,7 +11,7 @@
 //! Architecture invariant: each waiting slot gets a place. Each start ends, at the latest by its
 //! timeout, and every fourth place goes to the longest waiting slot.
 //!
-//! Decision about the next process after the end of one.
+//! The end of a process decides about the next one:
 //!
 //! ```text
 //!  tree gone ─▶ count the failure ─▶ start at once | Backoff | Stopped | Failed

@@ -1,4 +1,4 @@
-//! The stop ladder and the end of a process, and the reasons why an agent has none.
+//! The stop ladder and the end of a process, and the reasons why an agent has no process.
 //!
 //! ```text
 //!  turns cancelled ── ended, time ─▶ CloseStdin ── time ─▶ Term ── time ─▶ Kill ─┐

@@ -98,7 +98,8 @@ pub struct Budget {
     #[serde(with = "As::<Money>")]
     pub per_day: Option<Cost>,
     /// What happens when it is spent. With `"warn"` people are told, in the session and in `acpctl ps`. With
-    /// `"ask"` each prompt waits until a person allows it (`acpctl allow`), for as much again.
+    /// `"ask"` each prompt waits until a person allows it (`acpctl allow`), for as much again, or
+    /// until the next day begins.
     #[serde(with = "As::<OneOf<WhenOver>>")]
     pub when_over: WhenOver,
 }

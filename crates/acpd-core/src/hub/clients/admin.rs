@@ -174,6 +174,7 @@ impl Hub {
             }
             method::AGENT_STOP => self.stop_agent(&agent),
             method::AGENT_RESTART => self.restart_agent(&agent, read(params)?)?,
+            // `AUTH_DONE`.
             _ => {
                 self.login_found(&agent, AuthSource::Login);
                 self.route();

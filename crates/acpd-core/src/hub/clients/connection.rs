@@ -143,6 +143,7 @@ impl Hub {
         for key in self.sessions.keys().copied().collect::<Vec<_>>() {
             self.forget_sender(key, gone);
         }
+        // The requests continue without a receiver, and so do cancellations.
         let disowned = self.requests.asked.iter_mut().filter_map(|(ask, asked)| {
             let to = asked.purpose.requester_mut().filter(|to| to.client == gone)?;
             to.client = NOBODY;

@@ -2,7 +2,7 @@
 //! which session ids are resolved. A known result of `initialize` and known sessions
 //! (`session/load`, `resume`, `list`, `close`) need no agent; other methods are relayed.
 //!
-//! Requests while the journal cannot be written.
+//! While the journal cannot be written, requests are still accepted:
 //!
 //! ```text
 //!  request ─▶ accepted ─▶ its batch is committed ─▶ its answer
@@ -230,6 +230,7 @@ impl Hub {
                     "session/close" => self.close_for(to.client, key),
                     "session/delete" => self.delete_for(to.client, key)?,
                     "session/archive" => self.archive_for(Some(to.client), key)?,
+                    // `session/unarchive`.
                     _ => self.set_archived(key, false),
                 }
                 self.answer(to, &json!({}));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  next turn ─▶ used up? ─ ask ─▶ a question, for this session ── allow ─▶ all sessions continue
-//!                   │                    ├── the next day begins ────▲
+//!                   │                    ├── the next day begins ─────────▲
 //!                   └─ warn ─▶ it begins └── deny ─▶ the prompts of this session end
 //! ```
 //!

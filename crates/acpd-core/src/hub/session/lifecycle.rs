@@ -229,7 +229,7 @@ impl Hub {
         }
     }
 
-    /// Returns when a session may end, but no time soon.
+    /// Returns when a session may end, at the earliest [`PAUSE`] from now.
     pub(crate) fn next_look(&self, session: &Session) -> Option<Time> {
         Some(self.gone_at(session)?.max(self.cx.now.after(PAUSE)))
     }
