@@ -5,14 +5,18 @@ use acpd_test::harness::{Agent, Config, Running};
 use crate::transcripts::{FILTERS, add, assert_transcript};
 use crate::{echo, home_with};
 
+/// A line has the exit code of its last command only: those of the others are on stderr.
+const SHOWS_CODES: &str = r#"acpctl() { command acpctl "$@"; c=$?; [ $c = 0 ] || echo "[exit $c]" >&2; return $c; }
+"#;
+
 /// What differs from run to run.
 const DIFFERENT: [(&str, &str); 7] = [
     (r"user/\d+", "user/[id]"),
     (r#""(at|since|startedAt|created|updated|lastLine|seq|pid)": ?\d+"#, r#""$1": [number]"#),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "[date]"),
     (r"demo-[0-9a-f]{16,}", "[id]"),
-    (r"\b1-\d{2,}\b", "[question]"),
-    (r"\b(\d+ ?(ms|s|m|min|h)|now|just now)\b( ago)?", "[time]"),
+    (r"(?m)(^|stderr: |deny` )1-\d+\b", "$1[question]"),
+    (r"\b(used|changed) (\d+ ?(ms|s|m|min|h)( ago)?|now|just now)\b", "$1 [time]"),
     (r"\b\d+(\.\d+)? [KM]B\b", "[size]"),
 ];
 
@@ -47,16 +51,16 @@ const SESSIONS: [&str; 68] = [
     "acpctl session set set MODEL",
     "acpctl session set set verbose",
     "acpctl session set set model 'demo small'",
-    "acpctl session set set verbose off --json",
+    "acpctl session set set verbose off --json | tr -d , | sort",
     "acpctl session mode set",
     "acpctl session mode set ask",
     "acpctl session commands set",
-    "acpctl session commands set --json | head -n 5",
+    "acpctl session commands set --json | tr -d , | sort | head -n 9",
     "acpctl run -s story --file first.md '[think hm] [plan] see [tool Edit a.rs]' 2>/dev/null",
     "acpctl run -s story '[tool Edit b.rs] [chunks 2] [crash]'",
     "acpctl run -s story 'and now?' 2>/dev/null",
     "acpctl session export story",
-    "acpctl session export story --format json",
+    r#"acpctl session export story --format json | grep -o '"\(type\|title\|outcome\|level\)":"[^"]*"' | sort | uniq -c"#,
     "acpctl session handoff story --to other -s taken 'go on'",
     "acpctl session handoff story --to other -s taken 'go on'",
     r#"for word in one two three; do acpctl run -s long "[big 30000] $word" >/dev/null; done 2>&1"#,
@@ -70,12 +74,12 @@ const SESSIONS: [&str; 68] = [
     "acpctl wait gone",
     "acpctl session handoff gone --to other 'go on'",
     "mkdir ../new && acpctl session move gone --cwd ../new; acpctl run -r gone '#more'",
-    "acpctl run -d -s asks '[ask]'; until acpctl pending asks; do sleep 0.02; done 2>/dev/null",
+    "acpctl run -d -s asks '[ask]'; until command acpctl pending asks; do sleep 0.02; done 2>/dev/null",
     "acpctl session log asks",
     "acpctl pending as",
     "acpctl allow as",
     "acpctl allow asks; acpctl wait asks; acpctl session log asks | tail -n 2",
-    "acpctl run -s asked '[ask]' >out 2>&1 & until acpctl pending asked; do sleep 0.02; done >/dev/null 2>&1; acpctl allow asked; wait; cat out; acpctl pending; acpctl allow",
+    "acpctl run -s asked '[ask]' >out 2>&1 & until command acpctl pending asked; do sleep 0.02; done >/dev/null 2>&1; acpctl allow asked; wait; cat out; acpctl pending; acpctl allow",
     "acpctl run -d -s busy '[hang-cancel]'; acpctl session rm --yes busy",
     "acpctl wait busy --timeout 100ms",
     "acpctl session rm --yes --force busy",
@@ -89,7 +93,7 @@ const SESSIONS: [&str; 68] = [
 ];
 
 /// Sessions in worktrees of git.
-const WORKTREES: [&str; 27] = [
+const WORKTREES: [&str; 30] = [
     r"printf 'first\n' >first.md; acpctl run --worktree=tree look",
     "git init -q -b main . && acpctl run --worktree=tree look",
     "git config user.name a && git config user.email a@b && git add . && git commit -q -m one && echo 1 >>first.md",
@@ -98,6 +102,9 @@ const WORKTREES: [&str; 27] = [
     "git branch acpd/other && acpctl run --worktree=other look",
     "acpctl run --worktree='a b' look",
     "acpctl run --worktree=../x look",
+    "acpctl run --worktree=a/b look",
+    "acpctl run --worktree=.. look",
+    "acpctl run --worktree= look",
     "PATH=${PATH%%:*} acpctl run --worktree=other look",
     "acpctl run --worktree=nobody -a nope look; ls ../main.worktrees; git branch --list 'acpd/n*'",
     "cd ../main.worktrees/tree && echo 2 >new && git add . && git commit -q -m two && echo 3 >more",
@@ -146,7 +153,7 @@ const CONFIGURATION: [&str; 21] = [
 
 /// Loops, stdin and completion in a shell; `offer` prints what a shell would offer.
 const SHELLS: [&str; 12] = [
-    r#"printf '#!/bin/sh\nACPCTL_COMPLETE=fish timeout 5 acpctl -- acpctl "$@" | cut -f 1 | grep -v ^--\n' >offer; chmod +x offer; ./offer attach ''; ./offer daemon log-level de; ls $ACPD_RUNTIME_DIR"#,
+    r#"printf '#!/bin/sh\n{ ACPCTL_COMPLETE=fish timeout 3 acpctl -- acpctl "$@"; [ $? = 124 ] && echo late; } | cut -f 1 | grep -v ^--\n' >offer; chmod +x offer; ./offer attach ''; ./offer daemon log-level de; ls $ACPD_RUNTIME_DIR"#,
     r#"acpctl daemon start 2>/dev/null; printf 'task 1\ntask 2\ntask 3\n' | while read -r line; do acpctl run -N "$line"; done 2>/dev/null"#,
     r"printf 'task 1\ntask 2\ntask 3\n' | xargs -I {} acpctl run '{}' 2>/dev/null",
     r#"printf 'task 1\ntask 2\ntask 3\n' | while read -r line; do id=$(acpctl run -Nd "$line"); acpctl wait "$id"; done"#,
@@ -156,7 +163,7 @@ const SHELLS: [&str; 12] = [
     "./offer attach fix; ./offer session rm fix-logo; ./offer run --session fix-logo; ./offer trace fix-logo; ./offer attach '' | grep -c demo-",
     "./offer run --agent oth; ./offer agent show oth; ./offer trace --agent oth",
     "./offer session mode fix-login ''; ./offer session set fix-login ''; ./offer session set fix-login model ''; ./offer run --model ''",
-    "acpctl run -d -s ask '[ask]' 2>/dev/null; until acpctl pending ask; do sleep 0.02; done >/dev/null 2>&1; ./offer allow ''; ./offer allow ask --option ''; acpctl deny ask",
+    "acpctl run -d -s ask '[ask]' 2>/dev/null; until command acpctl pending ask; do sleep 0.02; done >/dev/null 2>&1; ./offer allow ''; ./offer allow ask --option ''; acpctl deny ask",
     r"pid=$(acpctl daemon status | sed -n 's/.* pid \([0-9]*\) .*/\1/p'); kill -STOP $pid; ./offer attach ''; kill -CONT $pid; ./offer attach fix-logi",
 ];
 
@@ -167,7 +174,7 @@ const BACKUPS: [&str; 9] = [
     "acpctl backup $ACPD_STATE_DIR/acpd.db; acpctl restore good",
     "mkfifo pipe; acpctl restore pipe --yes",
     r"{ head -c 60 good; printf '\000\000\000\143'; tail -c +65 good; } >newer; acpctl restore newer --yes",
-    r"size=$(stat -c %s good); { head -c $((size / 8192 * 4096)) good; head -c $((size - size / 8192 * 4096)) /dev/zero | tr '\0' Z; } >damaged; acpctl restore damaged --yes 2>/dev/null",
+    r"size=$(stat -c %s good); { head -c $((size / 8192 * 4096)) good; head -c $((size - size / 8192 * 4096)) /dev/zero | tr '\0' Z; } >damaged; acpctl restore damaged --yes",
     "cp $ACPD_CONFIG_DIR/config.toml good.toml; echo '[daemno]' >$ACPD_CONFIG_DIR/config.toml; acpctl restore good --yes; mv good.toml $ACPD_CONFIG_DIR/config.toml",
     "acpctl run -s fix '#two [pause middle] done' >out 2>&1 & until [ -e ../../points/middle.hit ]; do sleep 0.02; done; acpctl restore good --yes; touch ../../points/middle.go; wait",
     "ls $ACPD_STATE_DIR | grep restore; acpctl session log fix --answer; acpctl daemon logs | grep -c 'acpd is ready'",
@@ -182,8 +189,8 @@ const VERBS: [&str; 14] = [
     "acpctl daemon log-level error; acpctl daemon log-level warn,acpd=debug; sed -n 's/.*the log level/the log level/p' $ACPD_STATE_DIR/log/acpd.log",
     "acpctl daemon log-level debg; acpctl daemon log-level x,y=z; acpctl daemon restart 2>/dev/null; acpctl daemon log-level",
     "acpctl run -s fix '#one [pause middle]' >out 2>err & until [ -e ../../points/middle.hit ]; do sleep 0.02; done; acpctl run --steer fix take '#two'; acpctl run -s fix --steer 'and #three'; touch ../../points/middle.go; wait; sort -u out err",
-    "acpctl session log fix | sort -u; acpctl session search take | head -n 1 | cut -d ' ' -f 1; acpctl run --steer fix late; acpctl session show fix | grep '^prompts'",
-    "acpctl run -s asks --yes '[ask]'; acpctl run -d -s asks '[ask]' 2>/dev/null; until acpctl pending asks; do sleep 0.02; done >/dev/null 2>&1; acpctl run -d -s asks later 2>/dev/null",
+    "acpctl session log fix; acpctl session search take | head -n 1 | cut -d ' ' -f 1; acpctl run --steer fix late; acpctl session show fix | grep '^prompts'",
+    "acpctl run -s asks --yes '[ask]'; acpctl run -d -s asks '[ask]' 2>/dev/null; until command acpctl pending asks; do sleep 0.02; done >/dev/null 2>&1; acpctl run -d -s asks later 2>/dev/null",
     r"acpctl metrics | grep '^acpd_questions_open\|^acpd_turns_running\|^acpd_prompts_queued'; acpctl deny asks; acpctl wait asks",
     r"acpctl run -s asks '[crash]' 2>/dev/null; acpctl run -s asks more >/dev/null 2>&1; acpctl metrics | grep '^acpd_agent_up\|^acpd_agent_restarts\|^acpd_turns_ended.* [1-9]\|duration_seconds_count\|wait_seconds_count\|start_seconds_count'",
     r"printf '[retention]\nmax_sessions = 1\n' >>$ACPD_CONFIG_DIR/config.toml && acpctl daemon reload && acpctl gc --dry-run | cut -c 1-8",
@@ -245,11 +252,11 @@ const DOWNLOADS: [&str; 5] = [
 
 /// A yes for always, which holds over a restart until it is forgotten, and a rule.
 const PERMISSIONS: [&str; 7] = [
-    "acpctl run -s one go >out 2>&1 & until acpctl pending one; do sleep 0.02; done >/dev/null 2>&1; acpctl allow --always; wait; cat out",
+    "acpctl run -s one go >out 2>&1 & until command acpctl pending one; do sleep 0.02; done >/dev/null 2>&1; acpctl allow --always; wait; cat out",
     "acpctl daemon restart 2>/dev/null; acpctl run -s two go; acpctl policy ls | grep -o 'run .*'",
-    "mkdir ../other; acpctl run -d --cwd ../other -s three go >/dev/null 2>&1; until acpctl pending three; do sleep 0.02; done >/dev/null 2>&1; acpctl deny; acpctl wait three",
+    "mkdir ../other; acpctl run -d --cwd ../other -s three go >/dev/null 2>&1; until command acpctl pending three; do sleep 0.02; done >/dev/null 2>&1; acpctl deny; acpctl wait three",
     "acpctl policy forget 1; acpctl policy forget 1",
-    "acpctl run -d -s two go >/dev/null; until acpctl pending two; do sleep 0.02; done >/dev/null 2>&1; acpctl deny two; acpctl wait two; acpctl session log two --last",
+    "acpctl run -d -s two go >/dev/null; until command acpctl pending two; do sleep 0.02; done >/dev/null 2>&1; acpctl deny two; acpctl wait two; acpctl session log two --last",
     r#"printf '\n[[policy.rules]]\nname = "tests"\ndecision = "allow"\ncommand = "make test"\n' >>$ACPD_CONFIG_DIR/config.toml; acpctl daemon reload; acpctl policy test --command 'make test'; acpctl policy test --command 'make install'"#,
     "acpctl run -d -s rule go >/dev/null 2>&1; acpctl wait rule; acpctl session log rule",
 ];
@@ -300,9 +307,10 @@ fn play(name: &str, config: &Config, lines: &[&str]) {
     for line in lines {
         let mut command = env.command("sh");
         command
-            .args(["-c", line])
+            .args(["-c", &format!("{SHOWS_CODES}{line}")])
             .env("PATH", format!("{programs}:/usr/bin:/bin"))
-            .env("GIT_CONFIG_GLOBAL", "/dev/null");
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1");
         add(&mut transcript, line, &Running::start(command).finish());
     }
     let transcript = transcript.replace(&programs, "[programs]");

@@ -29,10 +29,10 @@ fn told(said: &str, call: &str) -> Value {
 }
 
 /// A turn that pauses at `middle` before these calls, while a command runs that has detached a process without parents,
-/// session, group and environment, and then goes on or ends; with its session and the detached process.
+/// session, group and environment that ignores SIGTERM, and then goes on or ends; with its session and the detached process.
 fn run_detaching(env: &TestEnv, rest: &str, calls: &str) -> (Client, String, u32) {
     let pid = env.path("detached");
-    let script = r#"echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 600"#;
+    let script = r#"trap "" TERM; echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 600"#;
     let detach = format!("env -i PATH=\"$PATH\" setsid -f sh -c '{script}' '{}'", pid.display());
     let file = line(env, &format!("{detach}; {rest}"));
     let mut client = env.client("echo");
