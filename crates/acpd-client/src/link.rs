@@ -450,7 +450,7 @@ impl LinkReader {
     }
 
     /// Checks that a silent daemon is there, if it owes a line for which the client waits, or has not
-    /// resumed the connection. Otherwise returns it if the caller wants that.
+    /// resumed the connection. Returns a daemon that owes nothing and is silent for too long.
     fn on_silence(&mut self) -> Result<Option<NotAnswering>, LinkError> {
         let options = &self.shared.options;
         if let Some(after) = &mut self.ping_after {

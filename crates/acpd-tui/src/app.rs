@@ -8,10 +8,12 @@
 //! ```
 
 mod chat;
+mod help;
 mod prompt_draft;
 mod requests;
 #[cfg(test)]
 mod tests;
+mod today;
 mod top;
 mod view;
 
@@ -38,7 +40,8 @@ use crate::keymap::{self, Action, KeyPlace};
 use crate::question::{Drawn, KeyOutcome, QuestionCard};
 use chat::{ChatScreen, Editor, Files};
 use requests::{Outbox, Purpose, Twice};
-use top::{Today, TopScreen, Typing};
+use today::Today;
+use top::{TopScreen, Typing};
 
 pub(crate) use chat::Refused;
 pub(crate) use requests::{CLIENT, LinkId};

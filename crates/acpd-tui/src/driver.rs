@@ -10,7 +10,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::env;
 use std::io::{self, Write};
-use std::path::{MAIN_SEPARATOR, Path};
 use std::process::Stdio;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,23 +18,20 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use acp_wire::ErrorObject;
-use acpd_api::{ClientName, Untrusted, escape};
-use acpd_client::{ConnectError, LinkError, LinkEvent, LinkReader, LinkWriter, attachment};
+use acpd_api::{ClientName, Untrusted};
+use acpd_client::{ConnectError, LinkError, LinkEvent, LinkReader, LinkWriter};
 use acpd_sys::process;
 use acpd_sys::signals::{Signal, end_by, watch};
 use acpd_sys::terminal::{self, Utf8};
 use acpd_view::text::Text;
 use bytes::Bytes;
-use ignore::WalkBuilder;
 use ratatui::Terminal;
 use ratatui::backend::{Backend as _, CrosstermBackend};
 use ratatui::layout::Rect;
-use serde_json::Value;
 
-use crate::app::{
-    AppEvent, AppState, Cache, Effect, LinkId, Opens, PromptFile, PromptFiles, Refused, Scene, view,
-};
+use crate::app::{AppEvent, AppState, Cache, Effect, LinkId, Opens, Scene, view};
 use crate::canvas::Theme;
+use crate::files;
 use crate::term::{self, Screen};
 
 const FRAMES_PER_SECOND: u32 = 30;
@@ -96,8 +92,11 @@ enum DriverEvent {
     Signal(Signal),
 }
 
-/// An open connection, or the lines to send once it is open.
-type Connection = Result<LinkWriter, Vec<Bytes>>;
+enum Connection {
+    /// The lines to send once it is open.
+    Opening(Vec<Bytes>),
+    Open(LinkWriter),
+}
 
 #[derive(Debug, Clone, Default)]
 struct Frame(Rc<RefCell<Vec<u8>>>);
@@ -196,7 +195,7 @@ impl Driver {
                     is_due = true;
                     for event in std::iter::once(first).chain(events.try_iter().take(MAX_ROUND)) {
                         self.take(event)?;
-                        if self.signal.is_some() {
+                        if self.is_over {
                             return Ok(());
                         }
                     }
@@ -228,8 +227,8 @@ impl Driver {
                 let _ = self.keyboard.send(());
             }
             DriverEvent::Opened(link, writer) => {
-                match self.connections.insert(link, Ok(writer.clone())) {
-                    Some(Err(lines)) => lines.into_iter().for_each(|line| {
+                match self.connections.insert(link, Connection::Open(writer.clone())) {
+                    Some(Connection::Opening(lines)) => lines.into_iter().for_each(|line| {
                         // A lost connection is reported as an event.
                         let _ = writer.send(line);
                     }),
@@ -266,8 +265,8 @@ impl Driver {
                     })?;
                 }
                 Effect::Send(link, line) => match self.connections.get_mut(&link) {
-                    Some(Err(lines)) => lines.push(line),
-                    Some(Ok(writer)) => drop(writer.send(line)),
+                    Some(Connection::Opening(lines)) => lines.push(line),
+                    Some(Connection::Open(writer)) => drop(writer.send(line)),
                     None => {}
                 },
                 Effect::Leave(link) => self.end(link),
@@ -275,11 +274,11 @@ impl Driver {
                 Effect::Page(text) => self.page(&text)?,
                 Effect::Mouse(is_on) => term::capture_mouse(is_on)?,
                 Effect::ReadFiles(directory) => self.aside("files", move || {
-                    let paths = files_of(&directory);
+                    let paths = files::of(&directory);
                     AppEvent::Files { directory, paths }
                 })?,
                 Effect::ReadAttached(files) => self.aside("attached", move || {
-                    let read = attached(&files);
+                    let read = files::attached(&files);
                     AppEvent::AttachedRead(files, read)
                 })?,
                 Effect::Edit(text) => {
@@ -306,7 +305,7 @@ impl Driver {
     }
 
     fn open(&mut self, link: LinkId) -> io::Result<()> {
-        self.connections.insert(link, Err(Vec::new()));
+        self.connections.insert(link, Connection::Opening(Vec::new()));
         let (sender, first, door) = (self.sender.clone(), self.first.take(), self.door.clone());
         let follow = move || {
             let report = |event| sender.send(event).is_ok();
@@ -360,7 +359,7 @@ impl Driver {
     }
 
     fn end(&mut self, link: LinkId) {
-        if let Some(Ok(writer)) = self.connections.remove(&link) {
+        if let Some(Connection::Open(writer)) = self.connections.remove(&link) {
             writer.end();
         }
     }
@@ -368,9 +367,11 @@ impl Driver {
     /// Ends all connections after their last lines.
     fn leave(&mut self) {
         term::restore();
-        for writer in self.connections.values().flatten() {
-            writer.leave();
-            writer.flush(LAST_WORDS);
+        for connection in self.connections.values() {
+            if let Connection::Open(writer) = connection {
+                writer.leave();
+                writer.flush(LAST_WORDS);
+            }
         }
     }
 
@@ -447,59 +448,4 @@ fn listen(sender: SyncSender<DriverEvent>) -> io::Result<()> {
 fn now() -> u64 {
     let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-const MAX_PATHS: usize = 20_000;
-/// Includes directories and ignored files.
-const MAX_VISITED: usize = 10 * MAX_PATHS;
-
-/// Returns the relative paths of files for `@`, with `/` on every system, those at the top first.
-/// Ignored and hidden files are skipped, and names that must be escaped. A directory may be large or
-/// slow, so a thread reads it.
-fn files_of(directory: &str) -> Vec<String> {
-    let directory = Path::new(directory);
-    // A `.gitignore` counts also outside of repositories.
-    let walk = WalkBuilder::new(directory).require_git(false).build();
-    // Unreadable directories are skipped.
-    let entries = walk.take(MAX_VISITED).flatten();
-    let files = entries.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
-    let paths = files.filter_map(|entry| {
-        let path = entry.path().strip_prefix(directory).ok()?.to_str()?;
-        let path = path.replace(MAIN_SEPARATOR, "/");
-        (escape::verbatim(&path).to_string() == path).then_some(path)
-    });
-    let mut paths: Vec<String> = paths.take(MAX_PATHS).collect();
-    paths.sort_by_cached_key(|path| (path.matches('/').count(), path.clone()));
-    paths
-}
-
-/// Returns a block for each file, or the first error.
-fn attached(prompt: &PromptFiles) -> Result<Vec<Value>, Refused> {
-    let blocks = prompt.files.iter().map(|PromptFile { path, name }| {
-        attachment::mentioned(Path::new(path), name, prompt.can).map_err(|error| Refused {
-            why: Text::from(&Untrusted::of(&error)),
-            hint: error.hints.first().map(|hint| Text::from(*hint)),
-        })
-    });
-    blocks.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn ignored_hidden_and_odd_files_are_left_out() {
-        let dir = tempfile::tempdir().unwrap();
-        for path in ["src/a.rs", "b.md", "target/x.o", ".env", "odd\u{202e}.txt", "ö.txt"] {
-            let path = dir.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "").unwrap();
-        }
-        fs::write(dir.path().join(".gitignore"), "target\n").unwrap();
-        assert_eq!(files_of(dir.path().to_str().unwrap()), ["b.md", "ö.txt", "src/a.rs"]);
-        assert!(files_of("/does/not/exist").is_empty());
-    }
 }

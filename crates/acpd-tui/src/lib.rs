@@ -15,6 +15,7 @@
 mod app;
 mod canvas;
 mod driver;
+mod files;
 mod fleet;
 mod input;
 mod keymap;

@@ -11,7 +11,9 @@
 //! only after the question was on the screen. Nothing that allows is sent before the end of the
 //! question was on the screen.
 
+mod answers;
 mod form;
+mod sheet;
 mod view;
 
 use std::collections::BTreeSet;
@@ -26,7 +28,9 @@ use serde_json::Value;
 use crate::keymap::{Action, digit};
 use form::Filled;
 
-pub use view::{asks, rows};
+pub use answers::{PlainAnswer, answers};
+pub use sheet::rows;
+pub use view::asks;
 pub(crate) use view::{height, verb, view};
 
 const MAX_VALUE_WIDTH: usize = 60;
@@ -276,28 +280,6 @@ pub(crate) fn choices(question: &InteractionInfo, filled: &Filled) -> Vec<Choice
             choices
         }
     }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct PlainAnswer {
-    pub label: Text,
-    pub note: Option<Text>,
-    pub given: GivenAnswer,
-    /// The user wants to send the agent a reason.
-    pub says_why: bool,
-}
-
-/// Returns the answers in the order of their numbers. A form has refusals only.
-pub fn answers(question: &InteractionInfo) -> Vec<PlainAnswer> {
-    let is_form = matches!(question.question, Question::Form { .. });
-    let choices = choices(question, &Filled::default()).into_iter();
-    choices
-        .filter(|choice| !is_form || choice.is_refusal)
-        .filter_map(|Choice { label, note, does, says_why, .. }| match does {
-            ChoiceEffect::Answer(given) => Some(PlainAnswer { label, note, given, says_why }),
-            _ => None,
-        })
-        .collect()
 }
 
 #[cfg(test)]

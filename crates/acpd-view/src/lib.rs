@@ -21,6 +21,7 @@ mod header;
 pub mod human;
 mod lenient;
 mod markdown;
+mod settings;
 mod sheet;
 mod summary;
 pub mod text;
@@ -33,8 +34,9 @@ pub use block::{
 pub use body::CallBody;
 pub use diff::{Change, DiffLine};
 pub use fold::{Started, State, Turn, cut_short, person};
-pub use header::{Choice, Command, CommandInput, ConfigOption, Header, Mode, Modes, Settings};
+pub use header::{Choice, Command, CommandInput, ConfigOption, Header, Mode};
 pub use markdown::{Markdown, fenced_in};
+pub use settings::{Modes, Settings};
 pub use sheet::{Sheet, asked_change};
 pub use summary::{Row, describe, group_summary, icon, plan, rows, turn_end};
 pub use text::{Role, Style, Text};

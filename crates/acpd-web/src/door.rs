@@ -13,20 +13,17 @@
 //!   sees the cookie, because cookies are shared between ports, and scripts can read the key. A
 //!   program has a key alone, which a page cannot use.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{FromRequestParts, Request, State};
-use axum::http::header::{
-    AUTHORIZATION, CONTENT_SECURITY_POLICY, COOKIE, HOST, HeaderMap, HeaderValue, ORIGIN,
-    REFERRER_POLICY, SEC_WEBSOCKET_PROTOCOL, X_CONTENT_TYPE_OPTIONS,
-};
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
+use crate::headers;
 use crate::names::Names;
 use crate::refusal::Refusal;
 use crate::state::Server;
@@ -73,7 +70,7 @@ pub(crate) async fn door(
         }
         Err(refusal) => refusal.into_response(),
     };
-    add_headers(response.headers_mut(), own.as_deref());
+    headers::add(response.headers_mut(), own.as_deref());
     response
 }
 
@@ -143,30 +140,4 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).into_iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)
-}
-
-/// Only files of the page. No text of an agent becomes a script, a style or a request.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
-    manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
-    require-trusted-types-for 'script'; trusted-types acpd-sw; connect-src 'self'";
-
-const ALWAYS: [(HeaderName, &str); 4] = [
-    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (REFERRER_POLICY, "no-referrer"),
-    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-];
-
-/// Adds the headers. Sockets are allowed to the addressed origin, if it is one of ours.
-fn add_headers(headers: &mut HeaderMap, origin: Option<&str>) {
-    for (name, value) in ALWAYS {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    let mut policy = POLICY.to_owned();
-    if let Some(origin) = origin {
-        let _ = write!(policy, " {}", origin.replacen("http", "ws", 1));
-    }
-    // The host is one of ours, so it has no characters that a header may not have.
-    headers
-        .extend(HeaderValue::try_from(policy).ok().map(|policy| (CONTENT_SECURITY_POLICY, policy)));
 }

@@ -15,9 +15,13 @@
 //! checked, and no line reaches the daemon that is not in the table of scopes.
 
 mod blocks;
+mod body;
 mod check;
 mod door;
 mod failure;
+mod guess;
+mod headers;
+mod invitation;
 mod invite;
 mod made;
 mod names;
@@ -33,10 +37,12 @@ mod socket;
 mod state;
 mod store;
 mod subscription;
+mod tls;
 mod worktree;
 
 pub use failure::Failure;
-pub use invite::{Invitation, TokenInfo, new_token, pair, revoke, tokens};
+pub use invitation::Invitation;
+pub use invite::{TokenInfo, new_token, pair, revoke, tokens};
 pub use names::Behind;
 pub use scope::{Scope, Scopes};
 pub use secret::Secret;

@@ -26,9 +26,10 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::sleep;
 
+use crate::body;
 use crate::door::SignedIn;
 use crate::failure::Failure;
-use crate::refusal::{Refusal, json as answer, read_json};
+use crate::refusal::{Refusal, json as answer};
 use crate::relay::Lines;
 use crate::state::Server;
 use crate::subscription::Subscription;
@@ -58,7 +59,7 @@ pub(crate) async fn subscribe(
     body: Body,
 ) -> Result<Response, Refusal> {
     needs_tls(&server)?;
-    let said: Option<Subscription> = read_json(body).await;
+    let said: Option<Subscription> = body::json(body).await;
     let is_usable =
         |it: &Subscription| Recipient::of(it).is_some() && post::service(&it.endpoint).is_some();
     let Some(subscription) = said.filter(is_usable) else {

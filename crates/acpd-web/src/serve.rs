@@ -22,15 +22,15 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::failure::Failure;
-use crate::invite::Invitation;
+use crate::guess::Guesses;
+use crate::invitation::Invitation;
 use crate::made::Made;
-use crate::names::{Behind, Names, load_certificate};
+use crate::names::{Behind, Names};
 use crate::page::{Page, page};
-use crate::refusal::Guesses;
 use crate::scope::Scopes;
 use crate::state::{Event, Limits, Server};
 use crate::store::{Store, folder, server_lock};
-use crate::{door, push, sign, socket, worktree};
+use crate::{door, push, sign, socket, tls, worktree};
 
 /// The first port to try: the letters of `acpd` on a telephone.
 const PORT: u16 = 2273;
@@ -68,7 +68,7 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
     // Caught before the lock is taken: other commands send signals to its holder.
     let failed = |error: io::Error| Failure::about("cannot catch signals", &error);
     let ending = [Signal::Interrupt, Signal::Terminate, Signal::HangUp];
-    let mut ends = signals::watch(&ending).map_err(failed)?;
+    let ends = signals::watch(&ending).map_err(failed)?;
     let changes = nudges().map_err(failed)?;
     let (store, folder) = (Store::open(&options.paths)?, folder(&options.paths));
     let lock = take_lock(&options.paths)?;
@@ -81,7 +81,7 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
     }
     let listener = listen(options.address, options.port).await?;
     let at = listener.local_addr().map_err(|error| Failure::about("cannot listen", &error))?;
-    let tls = options.tls.as_ref().map(|(chain, key)| load_certificate(chain, key)).transpose()?;
+    let tls = options.tls.as_ref().map(|(chain, key)| tls::load(chain, key)).transpose()?;
     let (tls, certificate) = tls.unzip();
     let names = match (options.behind, certificate) {
         (Some(behind), _) => Names::Behind(behind),
@@ -117,7 +117,12 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
     let opened = options.open.then(|| invitation.open(&folder)).transpose()?;
     let pushes = tokio::spawn(push::run(Arc::clone(&server)));
     let (ended, changed) = (Arc::clone(&server), Arc::clone(&server));
-    thread::spawn(move || ends.next().map(|_| ended.end.send_replace(true)));
+    // Without the receiver, a second signal would end the process before its goodbyes.
+    thread::spawn(move || {
+        ends.for_each(|_| {
+            ended.end.send_replace(true);
+        });
+    });
     thread::spawn(move || changes.for_each(|()| changed.tokens.send_replace(())));
     accept(&server, listener, tls).await;
     pushes.abort();

@@ -11,9 +11,10 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::body;
 use crate::door::SignedIn;
 use crate::page::VERSION;
-use crate::refusal::{Refusal, json, read_json};
+use crate::refusal::{Refusal, json};
 use crate::state::{Event, Server};
 
 /// Seconds that a browser keeps the cookie: 400 days, the most that browsers take.
@@ -50,7 +51,7 @@ pub(crate) async fn sign_in(
         let why = "this code is wrong, was used before, or is older than two minutes";
         Refusal::new(StatusCode::UNAUTHORIZED, why, hint)
     };
-    let said: Option<SignIn> = read_json(body).await;
+    let said: Option<SignIn> = body::json(body).await;
     let device =
         device(headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default());
     let signed_in = match said {

@@ -8,10 +8,10 @@ use acpd_sys::socket::{self, Stream};
 use tokio::sync::{Semaphore, watch};
 
 use crate::failure::Failure;
-use crate::invite::Invitation;
+use crate::guess::Guesses;
+use crate::invitation::Invitation;
 use crate::made::Made;
 use crate::names::Names;
-use crate::refusal::Guesses;
 use crate::store::Store;
 
 /// Limits of size, number and time.

@@ -16,9 +16,10 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::body;
 use crate::door::SignedIn;
 use crate::failure::Failure;
-use crate::refusal::{Refusal, json as answer, read_json};
+use crate::refusal::{Refusal, json as answer};
 use crate::scope::Scope;
 use crate::state::Server;
 use crate::store::Token;
@@ -44,7 +45,7 @@ pub(crate) async fn make(
     body: Body,
 ) -> Result<Response, Refusal> {
     let token = allowed(token)?;
-    let Some(Wanted { cwd, name }) = read_json(body).await else { return Err(unreadable()) };
+    let Some(Wanted { cwd, name }) = body::json(body).await else { return Err(unreadable()) };
     let made = server.off(move |server| Ok(make_in(server, token, &cwd, name.as_deref()))).await?;
     let (cwd, worktree) = made?;
     let told = json!({"cwd": cwd, "path": worktree.path, "branch": worktree.branch});
@@ -58,7 +59,7 @@ pub(crate) async fn remove(
     body: Body,
 ) -> Result<Response, Refusal> {
     let token = allowed(token)?;
-    let Some(Unwanted { path }) = read_json(body).await else { return Err(unreadable()) };
+    let Some(Unwanted { path }) = body::json(body).await else { return Err(unreadable()) };
     server.off(move |server| Ok(server.made.remove(&token.id, &path))).await??;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

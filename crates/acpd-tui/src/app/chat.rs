@@ -10,12 +10,15 @@
 //! The connection of a chat is an observer: reading a session wakes no agent. Prompts, messages and
 //! settings use other connections, so this one shows them like those of other clients.
 
+mod attach;
 mod blocks;
 mod complete;
 mod conversation;
 mod editor;
 mod layout;
 mod options;
+mod queue;
+mod search;
 mod sending;
 mod starting;
 mod view;
@@ -38,10 +41,10 @@ use super::{AppState, Effect, Id, Spot, read, with_queue};
 use crate::fleet::Fleet;
 use crate::keymap::{self, Action, KeyPlace};
 use crate::question::QuestionCard;
-use blocks::Search;
 use complete::PromptList;
 use conversation::Conversation;
 use options::Menu;
+use search::Search;
 
 pub(super) use complete::Files;
 pub(super) use editor::Editor;

@@ -1,16 +1,13 @@
-//! The whole question in lines, and the pane that shows it. A bar precedes an agent's text, so that
-//! it cannot pass for acpd's words.
-
 use std::ops::Range;
 
-use acpd_api::{InteractionInfo, Question, Shown, Untrusted, escape};
+use acpd_api::{InteractionInfo, Question, Shown, Untrusted};
 use acpd_view::human::directory;
 use acpd_view::text::{BOLD, Text};
-use acpd_view::{Role, Sheet, Style, about, text};
+use acpd_view::{Role, Style, text};
 use ratatui::layout::Rect;
 
 use super::form::Filled;
-use super::{Choice, Drawn, QuestionCard, choices, form};
+use super::{Choice, Drawn, QuestionCard, choices, sheet};
 use crate::canvas::{CURSOR, Canvas};
 
 const CHOICE: usize = 8;
@@ -18,7 +15,7 @@ const CHOICE: usize = 8;
 const FRAME: usize = 3;
 
 pub(crate) fn height(question: &InteractionInfo, width: u16) -> usize {
-    let rows = rows(question, usize::from(width).saturating_sub(2)).len();
+    let rows = sheet::rows(question, usize::from(width).saturating_sub(2)).len();
     rows + choice_rows(&choices(question, &Filled::default()), None, width).0.len() + FRAME
 }
 
@@ -70,7 +67,7 @@ pub(crate) fn view(
     if card.id() != Some(&question.id) {
         return None;
     }
-    let rows = rows(question, usize::from(area.width).saturating_sub(2));
+    let rows = sheet::rows(question, usize::from(area.width).saturating_sub(2));
     let all = choices(question, &card.filled);
     let (choices, chosen) = choice_rows(&all, card.chosen, area.width);
     let height = usize::from(area.height);
@@ -157,47 +154,4 @@ pub(crate) fn verb(shown: Option<&Shown>, tool_kind: Option<&Untrusted>) -> &'st
         Some("fetch") => "fetch",
         _ => "do",
     }
-}
-
-const BAR: &str = "  │ ";
-
-pub fn rows(question: &InteractionInfo, width: usize) -> Vec<Text> {
-    match &question.question {
-        Question::Permission { shown: Some(shown), changed, .. } => {
-            Sheet::new("", shown, *changed).whole(Some(width))
-        }
-        Question::Permission { title, subject, .. } => {
-            let unknown = "  a daemon of another version does not say what is asked";
-            let asked = subject.as_ref().or(title.as_ref());
-            let asked = asked.map(|asked| behind_bar(asked, Role::Plain, width));
-            let mut rows = vec![Text::of(Role::Warning, unknown)];
-            rows.extend(asked.into_iter().flatten());
-            rows
-        }
-        Question::Form { message, .. } => {
-            let mut rows = behind_bar(message, Role::Plain, width);
-            let form = form::read(question);
-            let about = form.iter().flat_map(|form| form.title.iter().chain(&form.description));
-            rows.extend(about.flat_map(|about| behind_bar(&about.into(), Role::Plain, width)));
-            if form.is_none() {
-                let how = text!("  fill it in: acpctl answer {}", question.id);
-                rows.push(Text::of(Role::Warning, how));
-            }
-            rows
-        }
-        Question::Url { message, url } => {
-            let mut rows = behind_bar(message, Role::Plain, width);
-            rows.extend(behind_bar(url, Role::Link, width));
-            let host = about::host_of(url.raw()).map(Untrusted::from);
-            rows.extend(host.map(|host| Text::of(Role::Name, text!("  leads to {}", host))));
-            rows
-        }
-    }
-}
-
-fn behind_bar(text: &Untrusted, role: Role, width: usize) -> Vec<Text> {
-    let room = width.saturating_sub(BAR.chars().count()).max(2);
-    let lines = text.raw().trim_end().split('\n');
-    let lines = lines.map(|line| Text::of(role, Text::from(escape::prose(line))));
-    lines.flat_map(|line| line.wrap(room)).map(|row| Text::of(Role::Dim, BAR) + row).collect()
 }

@@ -1,17 +1,16 @@
-//! Menus: modes, models and options, queued prompts, changed files. The user takes a queued prompt
-//! back into the editor: it keeps its place, and is sent when the user sends it again.
+//! Menus: modes, models and options, queued prompts, changed files.
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
-use acpd_api::{QueueInfo, QueueRemoveParams, QueuedPrompt, SessionRowKey, Untrusted, method};
+use acpd_api::{QueuedPrompt, SessionRowKey, Untrusted};
 use acpd_view::human::counted;
 use acpd_view::text::Text;
 use acpd_view::{ConfigOption, Id, Role, Settings, text};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use crate::app::prompt_draft::{PromptDraft, SessionDraft};
+use crate::app::prompt_draft::PromptDraft;
 use crate::app::requests::Purpose;
-use crate::app::{AppState, CLIENT, LinkId, read};
+use crate::app::{AppState, LinkId};
 use crate::keymap::Action;
 use crate::pick_list::{PickList, PickRow};
 
@@ -133,45 +132,5 @@ impl AppState {
             }
             _ => {}
         }
-    }
-
-    pub(super) fn ask_queue(&mut self) {
-        let Some(chat) = &mut self.chat else { return };
-        if let Some(said) = chat.waits.pop() {
-            let key = chat.key.clone();
-            self.give_back(SessionDraft { key, said });
-            return;
-        }
-        let (session, purpose) = (chat.key.exactly(), Purpose::Queue(chat.key.clone()));
-        self.out.send(LinkId::Fleet, method::SESSION_QUEUE, &session, purpose);
-    }
-
-    pub(in crate::app) fn queue(&mut self, key: &SessionRowKey, result: &RawValue) {
-        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
-        let prompts = read::<QueueInfo>(result).map(|info| info.prompts).unwrap_or_default();
-        match &prompts[..] {
-            [] => self.flash(Role::Warning, "no prompt waits"),
-            [only] => self.take_back(PromptDraft::read(only)),
-            prompts => chat.menu = menu_of_queue(prompts),
-        }
-    }
-
-    fn take_back(&mut self, said: PromptDraft) {
-        let (Some(chat), Some(ticket)) = (&self.chat, said.in_place_of) else { return };
-        let (session, by) = (chat.key.exactly(), Some(format!("{CLIENT} chat")));
-        let params = QueueRemoveParams { session, ticket, by };
-        let purpose = Purpose::TakeBack(SessionDraft { key: chat.key.clone(), said });
-        self.out.send(LinkId::Fleet, method::SESSION_QUEUE_REMOVE, &params, purpose);
-    }
-
-    pub(in crate::app) fn on_taken_back(&mut self, SessionDraft { key, said }: SessionDraft) {
-        let editor = self.editor_of(&key);
-        // The answer to the prompt's own request may have come first, with only the text.
-        if editor.said().text == said.text {
-            editor.set(said);
-        } else {
-            editor.put(said);
-        }
-        self.flash(Role::Good, "taken back: nothing of it is sent until you send it again");
     }
 }
