@@ -15,7 +15,7 @@ use crate::error::{CommandError, Result};
 use crate::info::daemon::mistakes;
 use crate::service::{Service, State};
 use crate::text::{Text, shell_word, text};
-use crate::{configured, human};
+use crate::{human, programs};
 use agents::{asks_nobody, lost, shims, surroundings, trouble, unsupported};
 
 const CONFIG: &str = "configuration";
@@ -60,8 +60,8 @@ impl Finding {
     }
 
     fn of(check: &'static str, error: &CommandError) -> Finding {
-        let hint = error.first_hint().map(Text::as_str);
-        Finding { fix: hint.map(Into::into), ..Finding::problem(check, error.message().as_str()) }
+        let hint = error.hints.first().map(Text::as_str);
+        Finding { fix: hint.map(Into::into), ..Finding::problem(check, error.message.as_str()) }
     }
 
     pub(crate) fn fix(self, fix: impl Into<Untrusted>) -> Finding {
@@ -77,10 +77,7 @@ impl Finding {
 pub(crate) fn look(paths: &Paths) -> Vec<Finding> {
     let mut findings = Vec::new();
     let service = Service::here(paths);
-    let state = match &service {
-        Ok(service) => service.known(),
-        Err(_) => Ok(State::default()),
-    };
+    let state = service.as_ref().map_or_else(|_| Ok(State::default()), Service::known);
     let (can_start, invalid) = match &service {
         Ok(service) => match service.check_program() {
             Ok(()) => {
@@ -128,7 +125,7 @@ pub(crate) fn look(paths: &Paths) -> Vec<Finding> {
 }
 
 fn invalid() -> Option<Finding> {
-    let report = configured::report().ok().filter(|report| !report.mistakes.is_empty())?;
+    let report = programs::config_report().ok().filter(|report| !report.mistakes.is_empty())?;
     let text = text!("acpd cannot start with it:{}", mistakes(&report.mistakes));
     Some(Finding::problem(CONFIG, text.as_str()).fix("acpctl config edit"))
 }
@@ -195,7 +192,7 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
     let there = list.agents.iter().filter(|agent| agent.installed == Some(true)).count();
     findings
         .push(Finding::ok("agents", human::counted(there, "agent").as_str().to_owned() + " found"));
-    let named = configured::values().map(|found| found.agents).unwrap_or_default();
+    let named = programs::config_values().map(|found| found.agents).unwrap_or_default();
     for agent in &list.agents {
         findings.extend(unsupported(agent));
         findings.extend(asks_nobody(agent));
@@ -260,21 +257,20 @@ fn watched(
     }
     // A service without files of acpctl belongs to a package.
     let is_stale = is_installed && service.stale().next().is_some();
+    let has_failed = "acpd has failed and may not be restarted";
+    let install = |finding: Finding| finding.command("acpctl service install");
     let mut findings = vec![if state.failed && can_start {
-        Finding::problem("service", "acpd has failed and may not be restarted")
-            .command("acpctl service install")
+        install(Finding::problem("service", has_failed))
     } else if state.failed {
         // The problem is reported above, and must be fixed first.
-        Finding::warning("service", "acpd has failed and may not be restarted")
+        Finding::warning("service", has_failed)
             .fix("after fixing the problem: acpctl service install")
     } else if is_stale {
-        Finding::warning("service", "its files are from another version of acpd")
-            .command("acpctl service install")
+        install(Finding::warning("service", "its files are from another version of acpd"))
     } else if serving.is_some() && serving != state.pid {
-        Finding::warning("service", "the running daemon was started by a client")
-            .command("acpctl service install")
+        install(Finding::warning("service", "the running daemon was started by a client"))
     } else if !state.enabled {
-        Finding::warning("service", "it does not start at login").command("acpctl service install")
+        install(Finding::warning("service", "it does not start at login"))
     } else {
         Finding::ok("service", "installed, and starts at login")
     }];

@@ -5,20 +5,19 @@ use std::time::{Duration, Instant};
 
 use acpd_api::{
     AgentInfo, AgentRef, DaemonInfo, DaemonRestartParams, DaemonStopParams, Empty, Environment,
-    ExitCode, SessionInfo, Status, TurnState, method,
+    ExitCode, GcParams, GcResult, GcSession, SessionInfo, Status, TurnState, Untrusted, method,
 };
 use acpd_client::{
     CallError, ConnectError, Connection, LinkError, Options, Paths, connect, stopped_daemon,
     wait_until_gone,
 };
 
-use crate::door::Door;
-use crate::error::{CommandError, Result};
+use crate::error::{CommandError, ErrorKind, Result};
+use crate::human;
 use crate::info::daemon::mistakes;
-use crate::live::{Event, Live, in_words};
-use crate::text::{shell_word, text};
+use crate::live::{Door, Event, Live, in_words};
+use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
-use crate::{expiry, human};
 
 /// Maximum time from the answer that agents have ended to the end of the daemon.
 const END_DEADLINE: Duration = Duration::from_secs(30);
@@ -74,7 +73,7 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
             Stopped::Whole { turns }
         }
         // The daemon may have ended before its answer was read, and may have a successor.
-        Err(error) if error.is_gone() => {
+        Err(error) if error.kind == ErrorKind::Gone => {
             // Or the daemon is there, and reports why it does not serve.
             match serving(paths)? {
                 // A daemon that restarted has the same pid.
@@ -114,10 +113,7 @@ pub(crate) fn info(connection: &mut Connection) -> Result<DaemonInfo> {
 }
 
 /// Asks about one agent, with all that is known of it.
-pub(crate) fn agent(
-    connection: &mut Connection,
-    name: &str,
-) -> std::result::Result<AgentInfo, CallError> {
+pub(crate) fn agent(connection: &mut Connection, name: &str) -> Result<AgentInfo, CallError> {
     connection.call(method::AGENT_SHOW, &AgentRef { agent: name.to_owned() })
 }
 
@@ -143,7 +139,7 @@ fn find(paths: &Paths, spawn: bool) -> Result<Option<Connection>> {
 /// without an answer, because the service manager closes its own socket later.
 pub(crate) fn serving(paths: &Paths) -> Result<Option<DaemonInfo>> {
     match info_if(running(paths)?) {
-        Err(error) if error.is_gone() => Ok(None),
+        Err(error) if error.kind == ErrorKind::Gone => Ok(None),
         found => found,
     }
 }
@@ -183,13 +179,13 @@ pub(crate) fn reload(paths: &Paths, ui: &mut Ui) -> Result {
         let Err(CallError::Rpc(error)) = agent(&mut connection, name.raw()) else { continue };
         let error = CommandError::rpc(&error);
         let sessions = human::counted(*sessions, "session");
-        let rest = text!("{}; its {} can only be read", error.message(), sessions);
-        ui.say(match error.first_hint() {
+        let rest = text!("{}; its {} can only be read", error.message, sessions);
+        ui.say(match error.hints.first() {
             Some(hint) => text!("{}\n  {}", rest, hint),
             None => rest,
         });
     }
-    expiry::announce(&mut connection, ui);
+    announce_expiry(&mut connection, ui);
     Ok(())
 }
 
@@ -214,7 +210,7 @@ pub(crate) fn restart(
             own
         ));
     }
-    expiry::announce(&mut to_running(paths)?, ui);
+    announce_expiry(&mut to_running(paths)?, ui);
     Ok(())
 }
 
@@ -229,7 +225,7 @@ fn take_place(
     let before = match info(&mut connection) {
         Ok(info) => Some(info),
         // The daemon is dying.
-        Err(error) if error.is_gone() => None,
+        Err(error) if error.kind == ErrorKind::Gone => None,
         Err(error) => return Err(error),
     };
     // A mistake in the configuration fails here and changes nothing.
@@ -291,4 +287,37 @@ pub(crate) fn to_running(paths: &Paths) -> Result<Connection> {
 
 fn not_running(hint: &'static str) -> CommandError {
     CommandError::new(ExitCode::NotFound, "acpd is not running").hint(hint)
+}
+
+const MAX_NAMED: usize = 8;
+
+/// Prints the sessions that the limits of `[retention]` delete next, and the time.
+pub(crate) fn announce_expiry(connection: &mut Connection, ui: &mut Ui) {
+    let look = GcParams { dry_run: true, ..GcParams::default() };
+    // Without a limit, or with an older daemon, this fails.
+    let found: Result<GcResult, CallError> = connection.call(method::GC, &look);
+    let Ok(found) = found else { return };
+    let Some(next) = found.next.filter(|_| !found.sessions.is_empty()) else { return };
+    let mut names: Vec<Text> =
+        found.sessions.iter().take(MAX_NAMED).map(|one| expired_handle(one).into()).collect();
+    let more = found.sessions.len() - names.len();
+    if more > 0 {
+        names.push(text!("{} more", more));
+    }
+    ui.say(text!(
+        "[retention] deletes {} at {}: {}\n  to keep them, raise the limits and reload before; `acpctl gc --dry-run` \
+         lists them",
+        expired_amount(&found),
+        human::clock(next),
+        Text::join(names, ", ")
+    ));
+}
+
+pub(crate) fn expired_amount(found: &GcResult) -> Text {
+    let count = human::counted(found.sessions.len(), "session");
+    text!("{} ({})", count, human::bytes(found.bytes))
+}
+
+pub(crate) fn expired_handle(session: &GcSession) -> &Untrusted {
+    session.name.as_ref().unwrap_or(&session.session_id)
 }

@@ -1,16 +1,16 @@
 //! The default agent if the configuration names none and several are installed: the user chooses
 //! once, and can save the choice.
 
-use std::fs;
-use std::io;
+use std::collections::HashSet;
+use std::{fs, io};
 
 use acpd_api::{AgentInfo, AgentList, DaemonInfo, Empty, Status, StatusParams, Untrusted, method};
 use acpd_client::{Connection, Paths};
 
-use crate::configured::{BEGIN, SCHEMA, offer_schema};
 use crate::confirm::{pick, yes};
 use crate::daemon::{agent, reload};
 use crate::error::{CommandError, Result};
+use crate::programs::{BEGIN, SCHEMA, offer_schema};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
@@ -73,13 +73,9 @@ fn candidates<'l>(list: &'l AgentList, default: &str) -> Vec<&'l AgentInfo> {
         |agent: &&AgentInfo| agent.tried && agent.installed == Some(true) && agent.name != *DEMO;
     let mut agents: Vec<_> = list.agents.iter().filter(is_there).collect();
     agents.sort_by_key(|agent| agent.name != *default);
-    let mut kept: Vec<&AgentInfo> = Vec::new();
-    for agent in agents {
-        if !kept.iter().any(|other| other.command.first() == agent.command.first()) {
-            kept.push(agent);
-        }
-    }
-    kept
+    let mut programs = HashSet::new();
+    agents.retain(|agent| programs.insert(agent.command.first()));
+    agents
 }
 
 fn ask<'l>(candidates: &[&'l AgentInfo], ui: &mut Ui) -> Result<&'l Untrusted> {

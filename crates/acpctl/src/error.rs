@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::path::Path;
 
 use acp_wire::acp::Unreadable;
 use acp_wire::{ErrorObject, code, plain_words};
@@ -17,21 +18,21 @@ use crate::text::{Role, Style, Text, shell_word, text};
 
 const STDERR_LINES: usize = 5;
 
-pub(crate) type Result<T = ()> = std::result::Result<T, CommandError>;
+pub(crate) type Result<T = (), E = CommandError> = std::result::Result<T, E>;
 
 #[derive(Debug)]
 pub(crate) struct CommandError {
-    kind: Kind,
-    reason: Option<Reason>,
-    message: Text,
-    hints: Vec<Text>,
+    pub(crate) kind: ErrorKind,
+    pub(crate) reason: Option<Reason>,
+    pub(crate) message: Text,
+    pub(crate) hints: Vec<Text>,
     stderr: Option<Untrusted>,
     /// The daemon has another version: it does not know the method.
     is_unknown: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum ErrorKind {
     Exit(ExitCode),
     /// The daemon ended before it answered.
     Gone,
@@ -45,13 +46,13 @@ enum Kind {
 impl CommandError {
     pub(crate) fn new(code: ExitCode, message: impl Into<Text>) -> CommandError {
         let message = message.into();
-        let kind = Kind::Exit(code);
+        let kind = ErrorKind::Exit(code);
         let (reason, hints, stderr) = (None, Vec::new(), None);
         CommandError { kind, reason, message, hints, stderr, is_unknown: false }
     }
 
     pub(crate) fn printed() -> CommandError {
-        CommandError { kind: Kind::AlreadyPrinted, ..CommandError::new(ExitCode::Error, "") }
+        CommandError { kind: ErrorKind::AlreadyPrinted, ..CommandError::new(ExitCode::Error, "") }
     }
 
     /// Fails with an error that the user has seen already.
@@ -63,15 +64,9 @@ impl CommandError {
         CommandError::new(ExitCode::Usage, message)
     }
 
-    pub(crate) fn file(
-        what: &'static str,
-        path: &std::path::Path,
-        error: &io::Error,
-    ) -> CommandError {
-        let code = match error.kind() {
-            io::ErrorKind::NotFound => ExitCode::NotFound,
-            _ => ExitCode::Error,
-        };
+    pub(crate) fn file(what: &'static str, path: &Path, error: &io::Error) -> CommandError {
+        let is_missing = error.kind() == io::ErrorKind::NotFound;
+        let code = if is_missing { ExitCode::NotFound } else { ExitCode::Error };
         CommandError::new(code, text!("cannot {} `{}`: {}", what, path, error))
     }
 
@@ -93,49 +88,25 @@ impl CommandError {
 
     #[must_use]
     pub(crate) fn with_code(mut self, code: ExitCode) -> CommandError {
-        self.kind = Kind::Exit(code);
+        self.kind = ErrorKind::Exit(code);
         self
     }
 
     pub(crate) fn code(&self) -> ExitCode {
         match self.kind {
-            Kind::Exit(code) => code,
-            Kind::Gone | Kind::NotStarted | Kind::AlreadyPrinted => ExitCode::Error,
-            Kind::BrokenPipe => ExitCode::Ok,
+            ErrorKind::Exit(code) => code,
+            ErrorKind::Gone | ErrorKind::NotStarted | ErrorKind::AlreadyPrinted => ExitCode::Error,
+            ErrorKind::BrokenPipe => ExitCode::Ok,
         }
-    }
-
-    pub(crate) fn message(&self) -> &Text {
-        &self.message
-    }
-
-    pub(crate) fn first_hint(&self) -> Option<&Text> {
-        self.hints.first()
-    }
-
-    pub(crate) fn reason(&self) -> Option<Reason> {
-        self.reason
     }
 
     pub(crate) fn is_unknown_method(&self) -> bool {
         self.is_unknown && self.message.as_str().contains("no method")
     }
 
-    pub(crate) fn is_broken_pipe(&self) -> bool {
-        self.kind == Kind::BrokenPipe
-    }
-
-    pub(crate) fn is_not_started(&self) -> bool {
-        self.kind == Kind::NotStarted
-    }
-
-    pub(crate) fn is_gone(&self) -> bool {
-        self.kind == Kind::Gone
-    }
-
     /// Returns the text for stderr; empty if the error is already printed.
     pub(crate) fn render(&self) -> Text {
-        if matches!(self.kind, Kind::BrokenPipe | Kind::AlreadyPrinted) {
+        if matches!(self.kind, ErrorKind::BrokenPipe | ErrorKind::AlreadyPrinted) {
             return Text::new();
         }
         let mut text =
@@ -201,14 +172,12 @@ fn agent_error(error: &ErrorObject) -> CommandError {
             message += text!(": {}", detail);
         }
     }
-    let failed = CommandError::new(code, message);
-    match code {
-        ExitCode::NeedsLogin => {
-            let reason = Some(Reason::NeedsLogin);
-            CommandError { reason, ..failed }.hint(NEEDS_LOGIN)
-        }
-        _ => failed,
+    let mut failed = CommandError::new(code, message);
+    if code == ExitCode::NeedsLogin {
+        failed.reason = Some(Reason::NeedsLogin);
+        failed = failed.hint(NEEDS_LOGIN);
     }
+    failed
 }
 
 fn detail(error: &ErrorObject) -> Option<Untrusted> {
@@ -253,7 +222,7 @@ impl From<CallError> for CommandError {
 
 fn gone() -> CommandError {
     let mut failed = CommandError::new(ExitCode::Error, "acpd closed the connection");
-    failed.kind = Kind::Gone;
+    failed.kind = ErrorKind::Gone;
     failed.hint("see `acpctl daemon logs`")
 }
 
@@ -266,9 +235,9 @@ impl From<Unreadable> for CommandError {
 impl From<ConnectError> for CommandError {
     fn from(error: ConnectError) -> CommandError {
         let kind = match error {
-            ConnectError::NotRunning { .. } => Kind::Exit(ExitCode::NotFound),
-            ConnectError::StartFailed { .. } => Kind::NotStarted,
-            _ => Kind::Exit(ExitCode::Error),
+            ConnectError::NotRunning { .. } => ErrorKind::Exit(ExitCode::NotFound),
+            ConnectError::StartFailed { .. } => ErrorKind::NotStarted,
+            _ => ErrorKind::Exit(ExitCode::Error),
         };
         let failed = CommandError::because(ExitCode::Error, &error).hint_if(error.hint());
         CommandError { kind, ..failed }
@@ -282,12 +251,11 @@ impl From<LinkError> for CommandError {
             LinkError::NotStarted(error) => error.into(),
             LinkError::Closed | LinkError::Io(_) => gone(),
             error => {
-                let kind = match error {
-                    LinkError::Stopped => Kind::Gone,
-                    _ => Kind::Exit(ExitCode::Error),
-                };
-                let failed = CommandError::because(ExitCode::Error, &error);
-                CommandError { kind, ..failed.hint_if(error.hint()) }
+                let mut failed = CommandError::because(ExitCode::Error, &error);
+                if matches!(error, LinkError::Stopped) {
+                    failed.kind = ErrorKind::Gone;
+                }
+                failed.hint_if(error.hint())
             }
         }
     }
@@ -309,47 +277,47 @@ impl From<AttachmentError> for CommandError {
 impl From<WorktreeError> for CommandError {
     fn from(error: WorktreeError) -> CommandError {
         let message = Text::from(Untrusted::from(error.to_string()));
-        let usage = || CommandError::usage(message.clone());
-        match error {
-            WorktreeError::Exists(_) => usage().hint(
+        let hint: Text = match error {
+            WorktreeError::Exists(_) => {
                 "continue its session with `acpctl run --resume SESSION …`, or choose another name: \
-                 `--worktree=NAME`",
-            ),
-            WorktreeError::BranchExists(branch) => usage().hint(text!(
+                 `--worktree=NAME`"
+                    .into()
+            }
+            WorktreeError::BranchExists(branch) => text!(
                 "choose another name: `--worktree=NAME`; or delete it: git branch -d {}",
                 shell_word(&branch.into())
-            )),
+            ),
             WorktreeError::BadName(_) => {
-                usage().hint("choose a name of letters, digits and dashes: `--worktree=NAME`")
+                "choose a name of letters, digits and dashes: `--worktree=NAME`".into()
             }
             WorktreeError::NoRepository(_) => {
-                usage().hint("create one with `git init`, or leave out `--worktree`")
+                "create one with `git init`, or leave out `--worktree`".into()
             }
-            WorktreeError::NoCommit(_) => usage().hint("commit something first"),
+            WorktreeError::NoCommit(_) => "commit something first".into(),
             WorktreeError::FromNone(branch) => {
-                usage().hint(text!("merge it yourself: git merge {}", shell_word(&branch.into())))
+                text!("merge it yourself: git merge {}", shell_word(&branch.into()))
             }
-            WorktreeError::NotCheckedOut(_) => usage().hint("check it out (git switch), then try again"),
-            WorktreeError::Changes(_) => {
-                usage().hint("commit or stash them, then try again")
-            }
-            WorktreeError::NotMerged { place, branch, why } => CommandError::from(*why).hint(text!(
-                "nothing was merged; merge it yourself in `{}`: git merge {}",
-                place,
-                Untrusted::from(branch)
-            )),
+            WorktreeError::NotCheckedOut(_) => "check it out (git switch), then try again".into(),
+            WorktreeError::Changes(_) => "commit or stash them, then try again".into(),
             WorktreeError::Path(_) | WorktreeError::NotUtf8 => {
-                usage().hint("agents need paths that JSON can hold; rename it")
+                "agents need paths that JSON can hold; rename it".into()
             }
-            WorktreeError::Failed { .. } | WorktreeError::CannotMake { .. } => CommandError::new(ExitCode::Error, message),
-            WorktreeError::CannotRun(error) => {
+            WorktreeError::NotMerged { place, branch, why } => {
+                return CommandError::from(*why).hint(text!(
+                    "nothing was merged; merge it yourself in `{}`: git merge {}",
+                    place,
+                    Untrusted::from(branch)
+                ));
+            }
+            WorktreeError::CannotRun(error) if error.kind() == io::ErrorKind::NotFound => {
                 let failed = CommandError::new(ExitCode::Error, message);
-                match error.kind() {
-                    io::ErrorKind::NotFound => failed.hint("install git, or leave out `--worktree`"),
-                    _ => failed,
-                }
+                return failed.hint("install git, or leave out `--worktree`");
             }
-        }
+            WorktreeError::Failed { .. }
+            | WorktreeError::CannotMake { .. }
+            | WorktreeError::CannotRun(_) => return CommandError::new(ExitCode::Error, message),
+        };
+        CommandError::usage(message).hint(hint)
     }
 }
 
@@ -358,7 +326,7 @@ impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> CommandError {
         let mut failed = CommandError::new(ExitCode::Error, text!("cannot write: {}", error));
         if error.kind() == io::ErrorKind::BrokenPipe {
-            failed.kind = Kind::BrokenPipe;
+            failed.kind = ErrorKind::BrokenPipe;
         }
         failed
     }

@@ -4,10 +4,10 @@
 use acpd_api::{AgentInfo, AgentState, DaemonInfo, Empty, Reason, Status, method};
 
 use crate::daemon::{agent as agent_info, info};
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::{daemon as about, environment};
+use crate::live::Door;
 use crate::text::{Text, text};
 
 /// Adds hints that can be found.
@@ -16,7 +16,7 @@ pub(crate) fn explained(error: CommandError) -> CommandError {
         return of_another_version(error);
     }
     let is_explicable = matches!(
-        error.reason(),
+        error.reason,
         Some(
             Reason::AgentUnknown
                 | Reason::AgentStartFailed

@@ -165,7 +165,7 @@ mod tests {
         .unwrap()
     }
 
-    fn fill(fields: &[&str]) -> std::result::Result<Value, String> {
+    fn fill(fields: &[&str]) -> Result<Value, String> {
         let fields: Vec<String> = fields.iter().map(|field| (*field).to_owned()).collect();
         filled(&form(), &fields, &"1-2".into()).map_err(|error| error.render().to_string())
     }

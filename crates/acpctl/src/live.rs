@@ -1,29 +1,31 @@
-//! A connection that delivers events at any time, together with the keyboard.
+//! Connections to the daemon: for requests ([`Door`]), with events at any time and the keyboard
+//! ([`Live`]), and of all rows ([`RowWatch`]).
 
-use std::io;
 use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use acp_wire::{Id, Message, parse};
 use acpd_api::{
-    AttachParams, AttachResult, ClientMeta, ExitCode, Role, SessionInfo, SessionRef, Untrusted,
-    method,
+    AttachParams, AttachResult, Changed, ClientMeta, ClientName, Empty, ExitCode, Role,
+    SessionInfo, SessionRef, Untrusted, Watched, method,
 };
-use acpd_client::{Connection, LinkError, LinkEvent, LinkWriter, NotAnswering, read_answer};
+use acpd_client::{
+    ConnectError, Connection, LinkError, LinkEvent, LinkWriter, NotAnswering, Options, PATIENCE,
+    Paths, connect, connect_lasting, read_answer, read_result,
+};
 use acpd_sys::signals::Signal;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use crate::door::initialize_params;
 use crate::error::{CommandError, Result};
 use crate::render::sentence;
 use crate::terminal;
 use crate::text::{Text, text};
-use crate::ui::{TICK, Ui};
+use crate::ui::{TICK, Ui, complain};
 
 /// Maximum of queued messages. Beyond it, the daemon waits, and limits its own queue.
 const QUEUE: usize = 256;
@@ -48,20 +50,14 @@ pub(crate) enum Event {
     Link(LinkEvent),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Presence {
-    There,
-    AwaySince(Instant),
-    Reported,
-}
-
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) writer: LinkWriter,
     events: Receiver<Event>,
     sender: SyncSender<Event>,
     reads_keys: bool,
-    presence: Presence,
+    /// Since when the daemon is away, and whether that was reported.
+    away: Option<(Instant, bool)>,
     /// The timeout passed during a request.
     is_late: bool,
 }
@@ -93,8 +89,7 @@ impl Live {
         };
         let leaver = writer.clone();
         terminal::on_keys(take, move || leave(&leaver))?;
-        let presence = Presence::There;
-        Ok(Live { writer, events, sender, reads_keys: false, presence, is_late: false })
+        Ok(Live { writer, events, sender, reads_keys: false, away: None, is_late: false })
     }
 
     /// Waits for the next event. Flushes the output first, and moves the spinner during the wait.
@@ -131,13 +126,12 @@ impl Live {
             };
             match event {
                 Event::Link(LinkEvent::Reconnecting | LinkEvent::Stopped) => {
-                    self.presence = Presence::AwaySince(Instant::now());
+                    self.away = Some((Instant::now(), false));
                 }
                 Event::Link(LinkEvent::Resumed) => {
-                    if self.presence == Presence::Reported {
+                    if let Some((_, true)) = self.away.take() {
                         note(ui, "acpd is back");
                     }
-                    self.presence = Presence::There;
                 }
                 event => return Ok(event),
             }
@@ -147,20 +141,23 @@ impl Live {
     /// The channel never closes: `self` holds a sender.
     fn wait(&mut self, ui: &mut Ui) -> Event {
         loop {
-            let event = match self.presence {
+            let event = match self.away {
                 _ if ui.spins() => self.events.recv_timeout(TICK).ok(),
-                Presence::AwaySince(since) => {
+                Some((since, false)) => {
                     self.events.recv_timeout(QUIET.saturating_sub(since.elapsed())).ok()
                 }
-                Presence::There | Presence::Reported => self.events.recv().ok(),
+                _ => self.events.recv().ok(),
             };
             if let Some(event) = event {
                 return event;
             }
             ui.tick();
-            if matches!(self.presence, Presence::AwaySince(since) if since.elapsed() >= QUIET) {
+            if let Some((since, is_reported)) = &mut self.away
+                && !*is_reported
+                && since.elapsed() >= QUIET
+            {
                 note(ui, "acpd is restarting...");
-                self.presence = Presence::Reported;
+                *is_reported = true;
             }
         }
     }
@@ -285,7 +282,136 @@ pub(crate) fn in_words(silent: &NotAnswering) -> Text {
 }
 
 fn note(ui: &mut Ui, text: impl Into<Text>) {
-    if ui.talks_to_terminal() {
+    if ui.err_is_terminal {
         ui.note(text);
     }
+}
+
+#[derive(Debug)]
+pub(crate) enum RowEvent {
+    All(Watched),
+    Changed(Changed),
+    /// The daemon is away; later, all rows arrive again.
+    Away,
+    /// A user stopped the daemon.
+    Stopped,
+}
+
+/// All rows of the daemon (`_acpd/watch`), while the command runs.
+///
+/// A lost connection is restored, and then all rows arrive again. This starts no daemon: a user who
+/// stops the daemon wants it stopped.
+#[derive(Debug)]
+pub(crate) struct RowWatch {
+    connection: Connection,
+    /// Already reported; a stopping daemon may accept one more connection.
+    is_stopped: bool,
+}
+
+impl RowWatch {
+    pub(crate) fn begin() -> Result<RowWatch> {
+        let connection = Door { spawn: false }.connect_lasting()?;
+        let rows = RowWatch { connection, is_stopped: false };
+        rows.ask()?;
+        Ok(rows)
+    }
+
+    fn ask(&self) -> Result {
+        self.connection.writer.request(method::WATCH, &Empty {})?;
+        Ok(())
+    }
+
+    pub(crate) fn next(&mut self, within: Duration) -> Result<Option<RowEvent>> {
+        loop {
+            let line = match self.connection.reader.recv_within(within)? {
+                Some(LinkEvent::Line(line)) => line,
+                Some(LinkEvent::Reconnecting) => return Ok(Some(RowEvent::Away)),
+                Some(LinkEvent::Stopped) if self.is_stopped => continue,
+                Some(LinkEvent::Stopped) => {
+                    self.is_stopped = true;
+                    return Ok(Some(RowEvent::Stopped));
+                }
+                Some(LinkEvent::Resumed) => {
+                    self.ask()?;
+                    continue;
+                }
+                Some(LinkEvent::Silent(_)) => continue,
+                None => return Ok(None),
+            };
+            self.is_stopped = false;
+            if let Some(event) = read(&line)? {
+                return Ok(Some(event));
+            }
+        }
+    }
+}
+
+fn read(line: &Bytes) -> Result<Option<RowEvent>> {
+    Ok(match parse(line) {
+        Ok(Message::Response { outcome, .. }) => {
+            Some(RowEvent::All(read_answer(method::WATCH, outcome)?))
+        }
+        Ok(Message::Notification { method, params: Some(params) }) if method == method::CHANGED => {
+            Some(RowEvent::Changed(read_result(&method, params)?))
+        }
+        _ => None,
+    })
+}
+
+const NAME: &str = "acpctl";
+
+/// Warnings about a daemon that ends with its terminal.
+const BOUND: &str = "warning: acpd and its agents stop with this terminal or its program: they are in a Job that Windows \
+                     does not let them leave";
+const UNBOUND: &str = "\nhint: stop acpd and start it in another terminal: `acpctl daemon stop`, `acpctl daemon start`";
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Door {
+    pub(crate) spawn: bool,
+}
+
+impl Ui {
+    /// Returns the door of this command; `--no-spawn` forbids it to start a daemon.
+    pub(crate) fn door(&self) -> Door {
+        Door { spawn: self.may_start }
+    }
+}
+
+impl Door {
+    pub(crate) fn connect(self) -> Result<Connection> {
+        warned(connect(&self.options()?))
+    }
+
+    pub(crate) fn options(self) -> Result<Options> {
+        Ok(Options { spawn: self.spawn, paths: Paths::discover()? })
+    }
+
+    /// The connection follows the daemon's successors.
+    pub(crate) fn connect_lasting(self) -> Result<Connection> {
+        warned(connect_lasting(&self.options()?, PATIENCE))
+    }
+}
+
+fn warned(connected: Result<Connection, ConnectError>) -> Result<Connection> {
+    let connection = connected?;
+    if connection.reader.is_bound() {
+        complain(BOUND);
+        complain(UNBOUND);
+    }
+    Ok(connection)
+}
+
+pub(crate) fn me() -> ClientName {
+    let place = terminal::name().map(Into::into);
+    ClientName { name: NAME.into(), title: None, place }
+}
+
+/// Returns the parameters for `initialize`: acpctl serves no agent, and shows some optional
+/// content.
+pub(crate) fn initialize_params(meta: &ClientMeta) -> Value {
+    let meta = ClientMeta { place: terminal::name(), ..meta.clone() };
+    let mut params = acpd_client::initialize_params(&meta, NAME);
+    params["clientCapabilities"]["session"] =
+        json!({"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}});
+    params
 }

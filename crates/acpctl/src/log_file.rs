@@ -1,7 +1,7 @@
 //! Prints the end of a log file and, with `--follow`, later lines.
 
 use std::fs::File;
-use std::io::{self, Read, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -26,32 +26,30 @@ pub(crate) struct Tail {
 }
 
 const POLL: Duration = Duration::from_millis(250);
-const BLOCK: u64 = 64 * 1024;
+/// The part of a log in which the last lines are.
+const MAX_TAIL: u64 = 64 << 20;
 
 /// With `follow`, continues until Ctrl-C.
 pub(crate) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
     let failed = |error: io::Error| CommandError::file("read", path, &error);
-    let (older, mut file) = match open_tail(path, tail.lines) {
-        Ok(files) => files,
+    let (mut unshown, mut file) = match read_tail(path, tail.lines) {
+        Ok(read) => read,
         Err(error) if error.kind() == io::ErrorKind::NotFound && !tail.follow => {
             return ui.done(text!("`{}` does not exist yet", path));
         }
         Err(error) => return Err(failed(error)),
     };
-    let mut unshown = Vec::new();
-    if let Some(mut older) = older {
-        copy(&mut older, &path.with_added_extension("1"), &mut unshown, ui)?;
-    }
-    copy(&mut file, path, &mut unshown, ui)?;
     if !tail.follow {
         return Ok(ui.relay_bytes(&unshown)?);
     }
     loop {
+        let whole: Vec<u8> = unshown.drain(..whole_part(&unshown)).collect();
+        ui.relay_bytes(&whole)?;
         ui.flush()?;
         thread::sleep(POLL);
-        copy(&mut file, path, &mut unshown, ui)?;
+        file.read_to_end(&mut unshown).map_err(failed)?;
         if let Some(newer) = replaced(&mut file, path).map_err(failed)? {
-            copy(&mut file, path, &mut unshown, ui)?;
+            file.read_to_end(&mut unshown).map_err(failed)?;
             ui.relay_bytes(&std::mem::take(&mut unshown))?;
             file = newer;
         }
@@ -60,68 +58,42 @@ pub(crate) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
 
 /// Returns the last lines of a log, including the rotated file; empty if the log cannot be read.
 pub(crate) fn last(path: &Path, lines: usize) -> String {
-    let Ok((older, newer)) = open_tail(path, lines) else { return String::new() };
-    let mut bytes = Vec::new();
-    for mut file in older.into_iter().chain([newer]) {
-        file.read_to_end(&mut bytes).ok();
-    }
+    let bytes = read_tail(path, lines).map(|(bytes, _)| bytes).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Opens a log at its last lines, and the rotated file if it has some of them.
-fn open_tail(path: &Path, lines: usize) -> io::Result<(Option<File>, File)> {
+/// Returns the last lines of a log, some of which may be in the rotated file, and the log after
+/// them.
+fn read_tail(path: &Path, lines: usize) -> io::Result<(Vec<u8>, File)> {
     let mut file = open_file(path)?;
-    let mut missing = begin(&mut file, lines)?;
-    let older = if missing > 0 { open_file(&path.with_added_extension("1")).ok() } else { None };
-    let Some(mut older) = older else { return Ok((None, file)) };
-    // If the log was rotated just now, the opened file is the rotated one.
-    if is_same(&older, &file)? {
-        file = open_file(path)?;
-        missing = begin(&mut file, lines)?;
+    let mut text = read_end(&mut file)?;
+    if start_of(&text, lines).is_none()
+        && let Ok(mut older) = open_file(&path.with_added_extension("1"))
+        // If the log was rotated just now, the opened file is the rotated one.
+        && !is_same(&older, &file)?
+    {
+        let newer = std::mem::replace(&mut text, read_end(&mut older)?);
+        text.extend_from_slice(&newer);
     }
-    begin(&mut older, missing)?;
-    Ok((Some(older), file))
+    text.drain(..start_of(&text, lines).unwrap_or(0));
+    Ok((text, file))
 }
 
-/// Seeks to the last lines. Returns the number of lines that the rotated file must provide.
-fn begin(file: &mut File, lines: usize) -> io::Result<usize> {
+fn read_end(file: &mut File) -> io::Result<Vec<u8>> {
     let size = file.seek(SeekFrom::End(0))?;
-    let mut end = size;
-    // A final newline ends the last line; it does not begin another.
-    let mut missing = lines + 1;
-    while end > 0 {
-        let start = end.saturating_sub(BLOCK);
-        file.seek(SeekFrom::Start(start))?;
-        let mut block = Vec::new();
-        Read::by_ref(file).take(end - start).read_to_end(&mut block)?;
-        if end == size && !block.ends_with(b"\n") {
-            missing -= 1;
-        }
-        for (at, _) in block.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n') {
-            missing = missing.saturating_sub(1);
-            if missing == 0 {
-                file.seek(SeekFrom::Start(start + at as u64 + 1))?;
-                return Ok(0);
-            }
-        }
-        end = start;
-    }
-    file.seek(SeekFrom::Start(0))?;
-    Ok(missing.saturating_sub(1))
+    file.seek(SeekFrom::Start(size.saturating_sub(MAX_TAIL)))?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    Ok(text)
 }
 
-/// Prints everything from the current position; `unshown` has bytes that need the following ones.
-fn copy(file: &mut File, path: &Path, unshown: &mut Vec<u8>, ui: &mut Ui) -> Result {
-    loop {
-        let read = Read::by_ref(file).take(BLOCK).read_to_end(unshown);
-        match read.map_err(|error| CommandError::file("read", path, &error))? {
-            0 => return Ok(()),
-            _ => {
-                let whole: Vec<u8> = unshown.drain(..whole_part(unshown)).collect();
-                ui.relay_bytes(&whole)?;
-            }
-        }
-    }
+/// Returns where the last lines begin; none if there are fewer.
+fn start_of(text: &[u8], lines: usize) -> Option<usize> {
+    let Some(others) = lines.checked_sub(1) else { return Some(text.len()) };
+    // A final newline ends the last line; it does not begin another.
+    let before = &text[..text.len().saturating_sub(1)];
+    let mut ends = before.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+    ends.nth(others).map(|(at, _)| at + 1)
 }
 
 /// Returns the number of bytes that can be printed now: a character or a line end may be
@@ -151,8 +123,6 @@ fn replaced(file: &mut File, path: &Path) -> io::Result<Option<File>> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
-
     use super::*;
 
     #[test]
@@ -177,12 +147,7 @@ mod tests {
 
     #[test]
     fn the_tail_begins_at_a_line() {
-        let start = |text: &str, lines| {
-            let mut file = tempfile::tempfile().unwrap();
-            file.write_all(text.as_bytes()).unwrap();
-            begin(&mut file, lines).unwrap();
-            file.stream_position().unwrap()
-        };
+        let start = |text: &str, lines| start_of(text.as_bytes(), lines).unwrap_or(0);
         assert_eq!(start("a\nb\nc\n", 2), 2);
         assert_eq!(start("a\nb\nc", 2), 2);
         assert_eq!(start("a\nb\nc\n", 9), 0);

@@ -58,17 +58,11 @@ pub(crate) struct Wanted<'a> {
     cwd: Option<String>,
 }
 
-#[derive(Debug, PartialEq)]
-pub(crate) struct Choice {
-    pub(crate) session: SessionInfo,
-    note: Option<Text>,
-}
-
 type Rule<'r> = &'r dyn Fn(&SessionInfo) -> bool;
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum Named {
-    Found(Box<Choice>),
+    Found(Box<SessionInfo>),
     /// No session yet; sessions with this name in other directories.
     New(Vec<SessionInfo>),
 }
@@ -87,7 +81,7 @@ pub(crate) fn find(
     ui: &mut Ui,
 ) -> Result<SessionInfo> {
     let wanted = Wanted::here(&which.session, which.agent.as_deref());
-    Ok(wanted.choose(all(connection)?, care)?.print_note(ui))
+    wanted.choose(all(connection)?, care, |note| ui.note(note))
 }
 
 pub(crate) fn last_used(
@@ -121,21 +115,6 @@ fn is_used(session: &SessionInfo) -> bool {
     session.prompts > 0 && !session.archived
 }
 
-impl Choice {
-    pub(crate) fn print_note(self, ui: &mut Ui) -> SessionInfo {
-        if let Some(note) = self.note {
-            ui.note(note);
-        }
-        self.session
-    }
-}
-
-impl From<SessionInfo> for Choice {
-    fn from(session: SessionInfo) -> Choice {
-        Choice { session, note: None }
-    }
-}
-
 impl<'a> Wanted<'a> {
     pub(crate) fn here(text: &'a str, agent: Option<&'a str>) -> Wanted<'a> {
         let cwd = current_dir().and_then(|dir| utf8(&dir)).ok();
@@ -146,30 +125,36 @@ impl<'a> Wanted<'a> {
         Wanted { text, agent, cwd: Some(cwd) }
     }
 
-    /// Fails if no session matches, or several do.
-    pub(crate) fn choose(&self, list: SessionList, care: Care) -> Result<Choice> {
+    /// Fails if no session matches, or several do. `note` gets what the user should know about a
+    /// guess.
+    pub(crate) fn choose(
+        &self,
+        list: SessionList,
+        care: Care,
+        note: impl FnOnce(Text),
+    ) -> Result<SessionInfo> {
         let sessions = self.of_agent(list);
         match (self.text, care) {
-            ("-", Care::Guess) => self.last_used(&sessions),
+            ("-", Care::Guess) => self.last_used(&sessions, note),
             ("-", Care::Exact) => Err(CommandError::usage(
                 "`-` is not allowed here: another session may be the last used by now",
             )
             .hint("name the session")),
-            (_, Care::Guess) => self.guess(&sessions),
+            (_, Care::Guess) => self.guess(&sessions, note),
             (_, Care::Exact) => self.exact(&sessions),
         }
     }
 
     /// Returns the session with this name, or [`Named::New`]. Fails if several match, or if the
     /// name looks like an id.
-    pub(crate) fn named(&self, list: SessionList) -> Result<Named> {
+    pub(crate) fn named(&self, list: SessionList, note: impl FnOnce(Text)) -> Result<Named> {
         let sessions = self.of_agent(list);
         if self.text == "-" {
-            return self.last_used(&sessions).map(|choice| Named::Found(Box::new(choice)));
+            return self.last_used(&sessions, note).map(|session| Named::Found(Box::new(session)));
         }
         let has_id = |session: &SessionInfo| session.session_id == self.text;
         if let Some(session) = self.first(&sessions, &[&|one| self.is_here(one), &has_id])? {
-            return Ok(Named::Found(Box::new(session.into())));
+            return Ok(Named::Found(Box::new(session)));
         }
         if self.text.len() >= LIKE_AN_ID
             && let Some(session) = sessions.iter().find(|session| self.begins_id(session))
@@ -199,7 +184,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// Expects the last used session first.
-    fn last_used(&self, sessions: &[SessionInfo]) -> Result<Choice> {
+    fn last_used(&self, sessions: &[SessionInfo], note: impl FnOnce(Text)) -> Result<SessionInfo> {
         let used = || sessions.iter().filter(|session| is_used(session));
         let mut here =
             used().filter(|session| self.cwd.as_ref().is_some_and(|cwd| session.cwd == *cwd));
@@ -207,10 +192,11 @@ impl<'a> Wanted<'a> {
             return Err(CommandError::new(ExitCode::NotFound, "no session has been used yet")
                 .hint("start one with `acpctl run -s NAME PROMPT`"));
         };
-        Ok(Choice { session: session.clone(), note: Some(described(session)) })
+        note(described(session));
+        Ok(session.clone())
     }
 
-    fn guess(&self, sessions: &[SessionInfo]) -> Result<Choice> {
+    fn guess(&self, sessions: &[SessionInfo], note: impl FnOnce(Text)) -> Result<SessionInfo> {
         // Archived sessions count only if nothing else matches.
         let found = self.first(
             sessions,
@@ -224,7 +210,7 @@ impl<'a> Wanted<'a> {
             ],
         )?;
         let session = found.ok_or_else(|| self.none(sessions))?;
-        let note = if self.is_here(&session) {
+        let said = if self.is_here(&session) {
             let others = fitting(sessions, |other| self.has_name(other) && !self.is_here(other));
             elsewhere(&others, self.text)
         } else if self.is_whole(&session) || self.begins(&session) {
@@ -232,15 +218,18 @@ impl<'a> Wanted<'a> {
         } else {
             Some(described(&session))
         };
-        Ok(Choice { session, note })
+        if let Some(said) = said {
+            note(said);
+        }
+        Ok(session)
     }
 
-    fn exact(&self, sessions: &[SessionInfo]) -> Result<Choice> {
+    fn exact(&self, sessions: &[SessionInfo]) -> Result<SessionInfo> {
         let is_shown = |one: &SessionInfo| self.text.len() >= SHORT_ID && self.begins_id(one);
         if let Some(session) = self.first(sessions, &[&|one| self.is_whole(one), &is_shown])? {
-            return Ok(session.into());
+            return Ok(session);
         }
-        let Choice { session, .. } = self.guess(sessions)?;
+        let session = self.guess(sessions, drop)?;
         let typed = Untrusted::from(self.text);
         let text = text!("no session has exactly this name or id: `{}`", typed);
         let word = shell_word(session.handle());
@@ -304,10 +293,8 @@ impl<'a> Wanted<'a> {
                     .iter()
                     .take(MAX_LISTED)
                     .map(|session| text!("\n  {}  {}", session.session_id, described(session)));
-                let more = match several.saturating_sub(MAX_LISTED) {
-                    0 => Text::new(),
-                    more => text!("\n  and {} more", more),
-                };
+                let more = several.checked_sub(MAX_LISTED).filter(|more| *more > 0);
+                let more = more.map(|more| text!("\n  and {} more", more));
                 let hint = text!("choose an id:{}{}", lines.collect::<Text>(), more);
                 Err(CommandError::usage(text).hint(hint))
             }
@@ -331,10 +318,8 @@ fn fitting(sessions: &[SessionInfo], fits: impl Fn(&SessionInfo) -> bool) -> Vec
 }
 
 pub(crate) fn described(session: &SessionInfo) -> Text {
-    let title = match (&session.name, &session.title) {
-        (None, Some(title)) => text!(", {}", title),
-        _ => Text::new(),
-    };
+    let title = session.title.as_ref().filter(|_| session.name.is_none());
+    let title = title.map(|title| text!(", {}", title));
     text!("{} ({}, in {}{})", session.handle(), session.agent, session.cwd, title)
 }
 
@@ -387,15 +372,15 @@ mod tests {
     }
 
     fn guess(text: &str) -> String {
-        match wanted(text).choose(list(), Care::Guess) {
-            Ok(choice) => choice.session.session_id.into_raw(),
+        match wanted(text).choose(list(), Care::Guess, drop) {
+            Ok(session) => session.session_id.into_raw(),
             Err(error) => error.render().as_str().lines().next().unwrap().to_owned(),
         }
     }
 
     fn exact(text: &str) -> String {
-        match wanted(text).choose(list(), Care::Exact) {
-            Ok(choice) => choice.session.session_id.into_raw(),
+        match wanted(text).choose(list(), Care::Exact, drop) {
+            Ok(session) => session.session_id.into_raw(),
             Err(error) => error.render().as_str().lines().next().unwrap().to_owned(),
         }
     }
@@ -441,7 +426,10 @@ mod tests {
     #[test]
     fn the_person_hears_of_a_twin_and_of_what_was_guessed() {
         let note = |text: &str| {
-            wanted(text).choose(list(), Care::Guess).unwrap().note.map(|note| note.to_string())
+            let mut said = None;
+            let note = |note: Text| said = Some(note.to_string());
+            wanted(text).choose(list(), Care::Guess, note).unwrap();
+            said
         };
         assert_eq!(note("fix").unwrap(), "another session `fix` of demo is in /other: bbbb0001-2");
         assert_eq!(note("-").unwrap(), "fix (demo, in /here)");
@@ -451,9 +439,9 @@ mod tests {
 
     #[test]
     fn a_name_is_a_new_session_unless_it_looks_like_an_id() {
-        let named = |text: &str| wanted(text).named(list());
+        let named = |text: &str| wanted(text).named(list(), drop);
         let found = |text: &str| match named(text) {
-            Ok(Named::Found(choice)) => choice.session.session_id.into_raw(),
+            Ok(Named::Found(session)) => session.session_id.into_raw(),
             other => panic!("{other:?}"),
         };
         assert_eq!(found("fix"), "aaaa0001-1");
@@ -474,7 +462,7 @@ mod tests {
 
     #[test]
     fn what_is_ambiguous_or_unknown_is_told_with_the_way_out() {
-        let fails = |text: &str| wanted(text).choose(list(), Care::Guess).unwrap_err();
+        let fails = |text: &str| wanted(text).choose(list(), Care::Guess, drop).unwrap_err();
         insta::assert_snapshot!(fails("page").render(), @"
         error: `page` is ambiguous: matches 2 sessions
 
@@ -490,7 +478,7 @@ mod tests {
         ");
         assert_eq!(fails("dosc").code(), ExitCode::NotFound);
         let other = Wanted::new("docs", Some("demo"), "/here".to_owned());
-        insta::assert_snapshot!(other.choose(list(), Care::Exact).unwrap_err().render(), @"
+        insta::assert_snapshot!(other.choose(list(), Care::Exact, drop).unwrap_err().render(), @"
         error: no session `docs` of agent `demo`
 
         hint: list the sessions with `acpctl session ls`

@@ -6,18 +6,13 @@ mod manual;
 mod args;
 mod checks;
 mod command;
-mod configured;
 mod confirm;
 mod daemon;
 mod default_agent;
 mod dirs;
-mod door;
 mod error;
-mod expiry;
 mod explain;
 mod form;
-#[cfg(feature = "tui")]
-mod full_screen;
 mod human;
 mod info;
 mod install;
@@ -28,7 +23,6 @@ mod permission;
 mod programs;
 mod prometheus;
 mod render;
-mod rows;
 mod screen;
 mod service;
 mod settings;
@@ -47,7 +41,7 @@ use std::process::ExitCode;
 use acpd_api::Untrusted;
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue};
-use error::CommandError;
+use error::{CommandError, ErrorKind};
 
 fn main() -> ExitCode {
     panic::set_hook(Box::new(complain));
@@ -61,7 +55,8 @@ fn main() -> ExitCode {
     // Flush also after an error: the printed part may be useful.
     let flushed = ui.finish().map_err(CommandError::from);
     // A reader that has enough closes stdout, which is no failure.
-    let flushed = flushed.or_else(|error| if error.is_broken_pipe() { Ok(()) } else { Err(error) });
+    let flushed = flushed
+        .or_else(|error| if error.kind == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) });
     let code = match done.and_then(|code| flushed.map(|()| code)) {
         Ok(code) => code,
         Err(error) => {
@@ -77,7 +72,7 @@ fn main() -> ExitCode {
 fn all_sessions(error: clap::Error) -> Result<command::Cli, clap::Error> {
     #[cfg(feature = "tui")]
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-        && full_screen::is_possible()
+        && command::can_show_screen()
     {
         let args = std::env::args_os().chain(["top".into()]);
         return command::Cli::try_parse_from(args).map_err(|_| error);
@@ -109,7 +104,11 @@ fn wrong_usage(error: &clap::Error) -> ExitCode {
         match text.strip_prefix("error: ") {
             Some(text) => Some(CommandError::usage(Untrusted::from(text.trim_end()).prose())),
             // A reader that closed the pipe does not want the rest.
-            None => error.print().err().map(CommandError::from).filter(|it| !it.is_broken_pipe()),
+            None => error
+                .print()
+                .err()
+                .map(CommandError::from)
+                .filter(|it| it.kind != ErrorKind::BrokenPipe),
         }
     });
     let Some(failed) = failed else { return ExitCode::from(error.exit_code() as u8) };

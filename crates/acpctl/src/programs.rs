@@ -1,13 +1,15 @@
 //! Other programs that verbs run: the daemon's, and those of the system.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Output, Stdio};
 
-use acpd_api::{CopyLine, CopyReport, ExitCode, Untrusted};
+use acpd_api::{ConfigReport, ConfigValues, CopyLine, CopyReport, ExitCode, Untrusted};
 use acpd_client::{daemon_exe, program_error};
 use acpd_sys::process;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::error::{CommandError, Result, paragraph};
 use crate::human;
@@ -94,10 +96,7 @@ pub(crate) fn copy<'a>(
 }
 
 pub(crate) fn contents(copy: &CopyReport) -> Text {
-    let used = match copy.updated {
-        Some(at) => text!(", last used {}", human::ago(at, human::now())),
-        None => Text::new(),
-    };
+    let used = copy.updated.map(|at| text!(", last used {}", human::ago(at, human::now())));
     text!("{}, {}{}", human::counted(copy.sessions, "session"), human::bytes(copy.bytes), used)
 }
 
@@ -122,4 +121,40 @@ pub(crate) fn become_companion(
     command.args(args).args((!spawn).then_some("--no-spawn"));
     let hint = "install it: `cargo install acpctl`";
     become_program(&mut command).hint(hint)
+}
+
+pub(crate) const SCHEMA: &str = "config.schema.json";
+/// The first line of a new file, for editors that know TOML.
+pub(crate) const BEGIN: &str = "#:schema ./config.schema.json\n";
+
+/// Returns the configuration as `acpd config` reads it; needs no daemon.
+pub(crate) fn config_report() -> Result<ConfigReport> {
+    config(&[]).map(|(report, _)| report)
+}
+
+pub(crate) fn config_values() -> Result<ConfigValues> {
+    config(&["--values"]).map(|(values, _)| values)
+}
+
+pub(crate) fn config_schema() -> Result<Vec<u8>> {
+    config::<IgnoredAny>(&["--schema"]).map(|(_, text)| text)
+}
+
+/// Returns the parsed answer of `acpd config`, and its text. The command fails if the file has
+/// mistakes, and lists them.
+fn config<T: DeserializeOwned>(args: &[&str]) -> Result<(T, Vec<u8>)> {
+    let mut command = daemon(["config"].iter().chain(args));
+    let output = command.output().map_err(|error| cannot_run(&command, &error))?;
+    let answer = serde_json::from_slice(&output.stdout);
+    Ok((answer.map_err(|_| failed(&command, &output))?, output.stdout))
+}
+
+/// Writes this version's schema for a file that refers to it. Errors are ignored, because the file
+/// can be edited without a schema.
+pub(crate) fn offer_schema(file: &Path, schema_file: &Path) {
+    if fs::read_to_string(file).is_ok_and(|text| text.starts_with(BEGIN))
+        && let Ok(schema) = config_schema()
+    {
+        fs::write(schema_file, schema).ok();
+    }
 }

@@ -38,36 +38,30 @@ struct Answer {
 }
 
 impl Screen {
-    /// The answer goes to stdout, everything else to stderr.
-    pub(crate) fn answer(thoughts: bool) -> Screen {
-        let options = Options { thoughts, whole: false };
-        Screen::new(options, true)
+    /// The answer goes to stdout, or is kept; everything else goes to stderr.
+    pub(crate) fn answer(thoughts: bool, is_kept: bool) -> Screen {
+        let kept = is_kept.then(Untrusted::default);
+        Screen { kept, ..Screen::new(thoughts, false, true) }
     }
 
     pub(crate) fn only_answer() -> Screen {
-        Screen { bare: true, is_live: false, ..Screen::answer(false) }
+        Screen { bare: true, is_live: false, ..Screen::answer(false, false) }
     }
 
     /// Everything goes to stdout. Lines are history until the daemon reports its end.
     pub(crate) fn whole(thoughts: bool) -> Screen {
-        let options = Options { thoughts, whole: true };
-        Screen::new(options, false)
+        Screen::new(thoughts, true, false)
     }
 
     /// Everything goes to stdout at once; written text never changes.
     #[cfg(feature = "tui")]
     pub(crate) fn plain() -> Screen {
-        let options = Options { thoughts: false, whole: true };
-        Screen { previews: false, ..Screen::new(options, true) }
+        Screen { previews: false, ..Screen::new(false, true, true) }
     }
 
-    fn new(options: Options, is_live: bool) -> Screen {
-        let (transcript, whole) = (Transcript::new(options), options.whole);
+    fn new(thoughts: bool, whole: bool, is_live: bool) -> Screen {
+        let transcript = Transcript::new(Options { thoughts, whole });
         Screen { transcript, whole, is_live, previews: true, ..Screen::default() }
-    }
-
-    pub(crate) fn keep_answers(&mut self) {
-        self.kept = Some(Untrusted::default());
     }
 
     /// Returns the kept answers without the last newline.
@@ -91,7 +85,8 @@ impl Screen {
     pub(crate) fn finish(&mut self, ui: &mut Ui) -> io::Result<()> {
         self.rows(ui, true)?;
         self.answer = None;
-        if let Some(kept) = self.kept.as_mut().filter(|kept| !is_whole(kept)) {
+        let is_open = |kept: &&mut Untrusted| !kept.is_empty() && !kept.raw().ends_with('\n');
+        if let Some(kept) = self.kept.as_mut().filter(is_open) {
             kept.push("\n");
         }
         ui.end_line()
@@ -174,8 +169,4 @@ impl Screen {
         }
         Ok(())
     }
-}
-
-fn is_whole(text: &Untrusted) -> bool {
-    text.is_empty() || text.raw().ends_with('\n')
 }

@@ -58,10 +58,10 @@ pub(crate) struct Ui {
     out: BufWriter<Box<dyn io::Write>>,
     pager: Option<Pager>,
     err: Stderr,
-    out_is_coloured: bool,
+    pub(crate) out_is_coloured: bool,
     err_is_coloured: bool,
     out_is_terminal: bool,
-    err_is_terminal: bool,
+    pub(crate) err_is_terminal: bool,
     /// The last line of stdout or stderr is unfinished.
     out_open: bool,
     err_open: bool,
@@ -120,11 +120,6 @@ impl Ui {
         }
     }
 
-    #[cfg(feature = "tui")]
-    pub(crate) fn is_coloured(&self) -> bool {
-        self.out_is_coloured
-    }
-
     /// Columns of the terminal on stdout; none for a pipe or a file.
     pub(crate) fn out_width(&self) -> Option<usize> {
         let size = if self.out_is_terminal { terminal_size_of(io::stdout()) } else { None };
@@ -144,10 +139,6 @@ impl Ui {
 
     pub(crate) fn is_on_terminal(&self) -> bool {
         self.err_is_terminal || self.out_is_terminal || io::stdin().is_terminal()
-    }
-
-    pub(crate) fn talks_to_terminal(&self) -> bool {
-        self.err_is_terminal
     }
 
     pub(crate) fn print(&mut self, text: impl Into<Text>) -> io::Result<()> {
@@ -403,9 +394,13 @@ impl Ui {
             return;
         }
         let Some(spinner) = &mut self.spinner else { return };
-        let passed = spinner.since.elapsed();
-        let line = spinner_line(spinner.frame, &spinner.label, passed);
-        let line = coded(&line, self.err_is_coloured);
+        let passed = match spinner.since.elapsed().as_secs() {
+            seconds @ 0..60 => text!("{}s", seconds),
+            seconds => text!("{}m {:02}s", seconds / 60, seconds % 60),
+        };
+        let sign = Text::styled(Role::Name, FRAMES[spinner.frame % FRAMES.len()]);
+        let label = Text::styled(Role::Dim, text!("{} {}", spinner.label, passed));
+        let line = coded(&text!("{} {}", sign, label), self.err_is_coloured);
         spinner.frame += 1;
         let mut shown = spinner_shown();
         *shown = true;
@@ -438,31 +433,4 @@ pub(crate) fn coded(text: &Text, is_coloured: bool) -> String {
 
 fn terminal_redraws() -> bool {
     env::var_os("TERM").is_none_or(|term| term != "dumb")
-}
-
-fn spinner_line(frame: usize, label: &Text, passed: Duration) -> Text {
-    let sign = Text::styled(Role::Name, FRAMES[frame % FRAMES.len()]);
-    let passed = match passed.as_secs() {
-        seconds @ 0..60 => text!("{}s", seconds),
-        seconds => text!("{}m {:02}s", seconds / 60, seconds % 60),
-    };
-    text!("{} {}", sign, Text::styled(Role::Dim, text!("{} {}", label, passed)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::text::Table;
-
-    #[test]
-    fn colours_have_no_width_and_can_be_off() {
-        let row = [Text::styled(Role::Good, "x"), "y".into()];
-        let shown = Table::new(["A", "B"], [row]).render(None);
-        assert_eq!(
-            coded(&shown, true),
-            "\u{1b}[2mA\u{1b}[0m  \u{1b}[2mB\u{1b}[0m\n\u{1b}[32mx\u{1b}[0m  y\n"
-        );
-        assert_eq!(coded(&shown, false), "A  B\nx  y\n");
-        assert_eq!(coded(&Text::styled(Role::Bad, ""), true), "");
-    }
 }

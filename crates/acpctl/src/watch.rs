@@ -28,6 +28,9 @@ pub(crate) struct Watch {
     /// The level of a restore since then.
     restored: Option<RestoreLevel>,
     is_removed: bool,
+    /// For `wait`: the end that was printed, and whether the user was told of a question.
+    pub(crate) end: Option<End>,
+    pub(crate) is_reported: bool,
 }
 
 #[derive(Debug, PartialEq)]
@@ -48,7 +51,16 @@ impl Watch {
     /// Watches a session that is already attached.
     pub(crate) fn of(session: SessionInfo) -> Watch {
         let began = session.turn.since;
-        Watch { session, began, asked: None, ended: None, restored: None, is_removed: false }
+        Watch {
+            session,
+            began,
+            asked: None,
+            ended: None,
+            restored: None,
+            is_removed: false,
+            end: None,
+            is_reported: false,
+        }
     }
 
     pub(crate) fn look(&mut self, live: &mut Live) -> Result {
@@ -109,10 +121,6 @@ impl Watch {
     pub(crate) fn idle(&self) -> Option<End> {
         let is_idle = self.session.turn.state == TurnState::Idle && self.session.queued == 0;
         (self.is_removed || is_idle && self.asked.is_none()).then(|| self.end())
-    }
-
-    pub(crate) fn needs_action(&self) -> bool {
-        self.session.turn.state == TurnState::NeedsAction
     }
 
     fn end(&self) -> End {

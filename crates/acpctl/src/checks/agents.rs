@@ -32,19 +32,8 @@ pub(super) fn unsupported(agent: &AgentInfo) -> Option<Finding> {
 }
 
 /// Ids of modes that act without asking, in claude, codex, copilot, gemini, qwen and opencode.
-const SILENT_MODES: [&str; 11] = [
-    "auto",
-    "autoedit",
-    "acceptedits",
-    "bypasspermissions",
-    "dontask",
-    "yolo",
-    "autopilot",
-    "fullaccess",
-    "agentfullaccess",
-    "dangerfullaccess",
-    "allowall",
-];
+const SILENT_MODES: &str = "auto autoedit acceptedits bypasspermissions dontask yolo autopilot \
+                            fullaccess agentfullaccess dangerfullaccess allowall";
 
 /// Finds an agent whose sessions start in a mode that does not ask. A new version may have changed
 /// that mode.
@@ -53,7 +42,7 @@ pub(super) fn asks_nobody(agent: &AgentInfo) -> Option<Finding> {
     // Copilot's ids are addresses.
     let id = mode.raw().rsplit('#').next().unwrap_or_default().to_ascii_lowercase();
     let id = id.replace(['-', '_', ' '], "");
-    if !SILENT_MODES.contains(&id.as_str()) {
+    if !SILENT_MODES.split(' ').any(|silent| silent == id) {
         return None;
     }
     let (name, mode) = (agent.name.raw(), mode.raw());

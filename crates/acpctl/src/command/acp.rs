@@ -26,12 +26,11 @@ use serde_json::value::RawValue;
 
 use crate::default_agent::daemon_for;
 use crate::dirs::{current_dir, directory, utf8};
-use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::live::leave;
-use crate::lookup::Care;
+use crate::live::{Door, leave};
+use crate::lookup::{self, Care};
+use crate::terminal;
 use crate::text::text;
-use crate::{lookup, terminal};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
@@ -64,7 +63,7 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result {
             let wanted = lookup::Wanted::here(wanted, args.agent.as_deref());
             let list = lookup::all(&mut door.connect()?)?;
             // Stderr belongs to the editor, so a guess is not reported.
-            First::This(Box::new(wanted.choose(list, Care::Guess)?.session))
+            First::This(Box::new(wanted.choose(list, Care::Guess, drop)?))
         }
         None if args.goes_on => {
             let (agent, here) = (args.agent.clone(), here.clone());
@@ -81,7 +80,7 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result {
     let rewriter = Rewriter::new(args, here, first, Arc::clone(&resumed));
     let (ended, end) = mpsc::channel();
     let up = ended.clone();
-    let wanted = Arc::new(Wanted::new());
+    let wanted = Arc::new(Wanted(AtomicI64::new(1)));
     let asked = Arc::clone(&wanted);
     let up_writer = writer.clone();
     thread::Builder::new()
@@ -108,10 +107,6 @@ fn broken(error: &io::Error) -> CommandError {
 struct Wanted(AtomicI64);
 
 impl Wanted {
-    fn new() -> Wanted {
-        Wanted(AtomicI64::new(1))
-    }
-
     fn sent(&self, line: &[u8]) {
         if matches!(parse(line), Ok(Message::Request { id, .. }) if !id.is_null()) {
             self.0.fetch_add(1, Ordering::Relaxed);

@@ -78,24 +78,6 @@ pub(super) fn attach(args: &Attach, ui: &mut Ui) -> Result<ExitCode> {
     ended
 }
 
-/// Refuses requests, because each needs an answer, and reports an open question.
-fn observe(
-    message: &Message<'_>,
-    session: &SessionInfo,
-    args: &Attach,
-    live: &mut Live,
-    ui: &mut Ui,
-) -> Result {
-    match message {
-        Message::Request { id, method, .. } => live.refuse(id, method)?,
-        Message::Notification { method, params: Some(params) } if needs_action(method, params) => {
-            report_waiting(session, args, ui);
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
 /// An observer cannot answer, but should know why there is no output.
 fn report_waiting(session: &SessionInfo, args: &Attach, ui: &mut Ui) {
     if !args.json {
@@ -174,7 +156,16 @@ fn show(
             Some(questions) => {
                 questions.take(&message, Some(&session.session_id), &mut live, ui)?;
             }
-            None => observe(&message, session, args, &mut live, ui)?,
+            // Each request needs an answer.
+            None => match &message {
+                Message::Request { id, method, .. } => live.refuse(id, method)?,
+                Message::Notification { method, params: Some(params) }
+                    if needs_action(method, params) =>
+                {
+                    report_waiting(session, args, ui);
+                }
+                _ => {}
+            },
         }
         if let Some(end) = watch.as_ref().and_then(Watch::idle) {
             return ended(end);
@@ -188,10 +179,7 @@ fn ended(end: End) -> Result<ExitCode> {
     match (end.word.raw(), end.error) {
         ("blocked" | "lost", Some(error)) => {
             let error = CommandError::new(end.code, error);
-            Err(match end.hint {
-                Some(hint) => error.hint(hint),
-                None => error,
-            })
+            Err(end.hint.into_iter().fold(error, CommandError::hint))
         }
         _ => Ok(end.code),
     }

@@ -57,7 +57,7 @@ pub(super) fn cancel(args: &Cancel, ui: &mut Ui) -> Result {
     let name = done.session.handle();
     if done.running {
         ui.spin("cancelling, Ctrl-C exits now");
-        let end = wait(&mut live, &mut watch, ui)?;
+        let end = wait_for_end(&mut live, &mut watch, ui)?;
         ui.stop_spinning();
         ui.say(match end.word.raw() {
             "cancelled" => text!("cancelled the turn of {}", name),
@@ -86,7 +86,7 @@ fn also(queued: u32) -> Text {
     }
 }
 
-fn wait(live: &mut Live, watch: &mut Watch, ui: &mut Ui) -> Result<End> {
+fn wait_for_end(live: &mut Live, watch: &mut Watch, ui: &mut Ui) -> Result<End> {
     // Notices before the answer were dropped.
     watch.look(live)?;
     loop {

@@ -8,11 +8,9 @@
 //! agent's, and shells insert them unquoted.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::ffi::OsStr;
-use std::process;
-use std::thread;
 use std::time::Duration;
+use std::{env, process, thread};
 
 use acpd_api::{
     AgentInfo, AgentList, ClientMeta, Empty, InteractionInfo, InteractionList, LogLevel, Question,
@@ -27,13 +25,11 @@ use clap_complete::env::{CompleteEnv, Shells};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::configured;
-use crate::door::{Door, initialize_params};
 use crate::error::Result;
-use crate::info;
-use crate::install;
+use crate::live::{Door, initialize_params};
 use crate::text::{Text, text};
 use crate::ui::Ui;
+use crate::{info, install, programs};
 
 #[derive(Debug, Clone, Copy, Args)]
 #[command(after_long_help = examples!(
@@ -76,31 +72,32 @@ fn knowing(command: Command) -> Command {
 }
 
 fn with_values(command: &str, arg: Arg) -> Arg {
-    let find: fn(&mut Connection) -> Result<Vec<Found>> = match (command, arg.get_id().as_str()) {
+    let find: Find = match (command, arg.get_id().as_str()) {
         (_, "session" | "sessions" | "resume" | "attach") => sessions,
-        ("install", "agent") => missing_agents,
-        (_, "agent" | "to") => agents,
+        ("install", "agent") => |connection| agents_that(install::can_install, connection),
+        (_, "agent" | "to") => {
+            |connection| agents_that(|it| it.installed != Some(false), connection)
+        }
         ("pending" | "allow" | "deny" | "answer", "id") => questions,
         ("allow" | "deny" | "answer", "option") => answers,
         (_, "mode") => modes,
-        (_, "model") => models,
+        (_, "model") => |connection| Ok(choices(settings(connection)?.of_category("model"))),
         ("set", "option") => options,
         ("set", "value") => values,
         ("run" | "handoff", "set") => option_values,
-        ("log-level", "level") => return arg.add(ArgValueCandidates::new(levels)),
+        ("log-level", "level") => {
+            let levels = || Vec::from(LogLevel::LEVELS.map(CompletionCandidate::new));
+            return arg.add(ArgValueCandidates::new(levels));
+        }
         ("show", "key") => return arg.add(ArgValueCandidates::new(tables)),
         _ => return arg,
     };
     arg.add(ArgValueCompleter::new(move |begun: &OsStr| offered(find, begun)))
 }
 
-fn levels() -> Vec<CompletionCandidate> {
-    LogLevel::LEVELS.map(CompletionCandidate::new).into()
-}
-
 /// Returns tables, and keys outside of tables. Needs no daemon.
 fn tables() -> Vec<CompletionCandidate> {
-    let Ok(found) = configured::values() else { return Vec::new() };
+    let Ok(found) = programs::config_values() else { return Vec::new() };
     let mut tables = BTreeSet::new();
     for value in &found.values {
         let key = value.key.raw();
@@ -111,13 +108,11 @@ fn tables() -> Vec<CompletionCandidate> {
 }
 
 type Found = (Untrusted, Text);
+type Find = fn(&mut Connection) -> Result<Vec<Found>>;
 
 /// Returns values with the typed prefix; none without a daemon.
 #[expect(clippy::exit, reason = "the main thread may be waiting for a daemon that does not answer")]
-fn offered(
-    find: fn(&mut Connection) -> Result<Vec<Found>>,
-    begun: &OsStr,
-) -> Vec<CompletionCandidate> {
+fn offered(find: Find, begun: &OsStr) -> Vec<CompletionCandidate> {
     // The user must not wait for a daemon that does not answer.
     thread::spawn(|| {
         thread::sleep(PATIENCE);
@@ -152,14 +147,6 @@ fn sessions(connection: &mut Connection) -> Result<Vec<Found>> {
     Ok(list.sessions.iter().map(found).collect())
 }
 
-fn agents(connection: &mut Connection) -> Result<Vec<Found>> {
-    agents_that(|agent| agent.installed != Some(false), connection)
-}
-
-fn missing_agents(connection: &mut Connection) -> Result<Vec<Found>> {
-    agents_that(install::can_install, connection)
-}
-
 fn agents_that(fits: fn(&AgentInfo) -> bool, connection: &mut Connection) -> Result<Vec<Found>> {
     let list: AgentList = connection.call(method::AGENT_LIST, &Empty {})?;
     let found = list.agents.into_iter().filter(fits);
@@ -190,10 +177,6 @@ fn modes(connection: &mut Connection) -> Result<Vec<Found>> {
     let modes = settings(connection)?.modes.map(|modes| modes.available_modes);
     let modes = modes.unwrap_or_default();
     Ok(modes.iter().map(|mode| (mode.id.clone(), text!("{}", mode.name))).collect())
-}
-
-fn models(connection: &mut Connection) -> Result<Vec<Found>> {
-    Ok(choices(settings(connection)?.of_category("model")))
 }
 
 fn choices(option: Option<&ConfigOption>) -> Vec<Found> {

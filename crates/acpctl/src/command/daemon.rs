@@ -8,14 +8,14 @@ use clap::Subcommand;
 
 use crate::args::Json;
 use crate::daemon::{self, info, reload, running, stop, to_running};
-use crate::door::Door;
 use crate::error::Result;
+use crate::human;
 use crate::info::daemon::line;
-use crate::log_file::Tail;
+use crate::live::Door;
+use crate::log_file::{self, Tail};
 use crate::service::Service;
 use crate::text::{key_values, text};
 use crate::ui::Ui;
-use crate::{human, log_file};
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]

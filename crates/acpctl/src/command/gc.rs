@@ -6,8 +6,8 @@ use clap::Args;
 
 use crate::args::Json;
 use crate::confirm::{ADD_YES_OR_DRY_RUN, confirm};
+use crate::daemon::{expired_amount as amount, expired_handle as handle};
 use crate::error::Result;
-use crate::expiry::{amount, handle};
 use crate::human;
 use crate::text::{Cut, Table, Text, text};
 use crate::ui::Ui;

@@ -36,12 +36,12 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::args::Global;
 use crate::error::Result;
-#[cfg(feature = "tui")]
-use crate::full_screen;
 use crate::manual;
 #[cfg(any(feature = "mcp", feature = "web"))]
 use crate::programs;
 use crate::ui::Ui;
+#[cfg(feature = "tui")]
+pub(crate) use chat::can_show_screen;
 pub(crate) use completions::complete_if_asked;
 use pending::Decision;
 
@@ -187,8 +187,8 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
     match cli.command {
         #[cfg(feature = "tui")]
         Command::Top => {
-            let start = full_screen::start(ui, "without one: `acpctl ps`")?;
-            full_screen::run(start, ui)?;
+            let start = chat::start_screen(ui, "without one: `acpctl ps`")?;
+            chat::run_screen(start, ui)?;
         }
         #[cfg(feature = "tui")]
         Command::Chat(args) => return chat::chat(&args, ui),

@@ -67,7 +67,7 @@ pub(super) struct PolicyTest {
     json: bool,
 }
 
-fn decision(text: &str) -> std::result::Result<i64, &'static str> {
+fn decision(text: &str) -> Result<i64, &'static str> {
     text.parse().map_err(|_| "not a number; `acpctl policy ls` lists decisions with their numbers")
 }
 
@@ -106,7 +106,7 @@ fn forget(id: i64, ui: &mut Ui) -> Result {
     let mut connection = ui.door().connect()?;
     let list: PolicyList = connection.call(method::POLICY_LIST, &Empty {})?;
     let known = list.remembered.into_iter().find(|known| known.id == id);
-    let forgotten: std::result::Result<Empty, CallError> =
+    let forgotten: Result<Empty, CallError> =
         connection.call(method::POLICY_FORGET, &ForgetParams { id });
     if let Err(error) = forgotten {
         let error = CommandError::from(error);

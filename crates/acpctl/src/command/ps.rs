@@ -7,9 +7,8 @@ use acpd_client::Connection;
 use clap::Args;
 
 use crate::args::Json;
-use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::rows::{RowEvent, RowWatch};
+use crate::live::{Door, RowEvent, RowWatch};
 use crate::text::{Role, Text, text};
 use crate::ui::Ui;
 use crate::{human, info};
@@ -156,11 +155,7 @@ fn overview(status: &Status, how: Ps, now: u64, width: Option<usize>) -> Text {
     let shown: Vec<_> = status.sessions.iter().filter(is_shown).collect();
     let left = status.sessions.len() - shown.len();
     if !shown.is_empty() {
-        let table = if how.tree {
-            info::session::nested(info::session::tree(shown), now, width)
-        } else {
-            info::session::table(shown, now, width)
-        };
+        let table = info::session::table(shown, how.tree, now, width);
         text += text!("\n{}", table);
     }
     if left > 0 {
@@ -186,110 +181,31 @@ mod tests {
 
     use super::*;
 
-    fn how(all: bool) -> Ps {
-        Ps { all, tree: false, watch: false, json: Json { json: false } }
-    }
-
-    fn status() -> Status {
-        let agent = |name: &str, state: &str, more: serde_json::Value| {
-            let mut agent = json!({"name": name, "title": name, "state": state, "since": 40_000,
-                "restarts": 0, "command": [name, "--acp"], "sessions": 0, "log": "/l",
-                "tried": true});
-            agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            agent
-        };
-        let session = |id: &str, more: serde_json::Value| {
-            let mut session = json!({"sessionId": id, "agent": "demo", "cwd": "/work/app",
-                "state": "live", "turn": {"state": "idle", "since": 90_000, "last": "end_turn"},
-                "queued": 0, "clients": 1, "prompts": 3, "seq": 40, "created": 1000,
-                "updated": 90_000});
-            session.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            session
-        };
-        serde_json::from_value(json!({
-            "daemon": {"version": "0.1.0", "api": 1, "pid": 7, "since": 10_000, "rss": 5_400_000,
-                "clients": 2, "store": {"state": "failing", "reason": "disk full",
-                    "hint": "make room", "since": 70_000},
-                "defaultAgent": "demo", "socket": "/s", "database": "/d", "log": "/l",
-                "config": "/c"},
-            "agents": [
-                agent("copilot", "failed", json!({"reason": "crash loop: exit code 3"})),
-                agent("cursor", "stopping", json!({"hint": "it hangs: `acpctl agent restart …`",
-                    "reason": "process 7 (`cat`) of its last run does not end"})),
-                agent("demo", "ready", json!({"pid": 42, "rss": 90_000_000, "processes": 4, "sessions": 2,
-                    "restarts": 1, "version": "demo 1.0"})),
-                agent("gemini", "stopped", json!({})),
-                agent("kimi", "ready", json!({"auth": {"state": "needs_login", "since": 40_000,
-                    "hint": "`acpctl auth login kimi`, then try again"}})),
-                agent("opencode", "needs_auth", json!({"reason": "Authentication required",
-                    "auth": {"state": "needs_login", "since": 40_000,
-                        "hint": "`acpctl auth login opencode`, then try again"}})),
-            ],
-            "sessions": [
-                session("s-1", json!({"name": "fix", "queued": 1,
-                    "turn": {"state": "working", "since": 94_000}})),
-                session("s-3", json!({"restore": "reseeded", "reason": "restored after a crash", "title": "Tidy up"})),
-                session("s-4", json!({"turn": {"state": "idle", "since": 90_000,
-                    "last": "a reason\u{1b} that_is_much_longer_than_a_column"}})),
-                session("s-2", json!({"state": "lost", "reason": "unknown session",
-                    "restore": "lost", "title": "Old\nthings",
-                    "hint": "`acpctl session reseed s-2` continues"})),
-            ],
-        }))
-        .unwrap()
-    }
-
     #[test]
     fn what_is_active_is_shown_and_the_last_ten() {
-        let mut many = status();
-        let idle = many.sessions[1].clone();
-        let active = many.sessions[0].clone();
-        many.sessions = (0..12)
-            .map(|number| SessionInfo {
-                session_id: format!("old-{number}").into(),
-                name: Some(format!("old-{number}").into()),
-                ..idle.clone()
-            })
-            .chain([active])
-            .collect();
-        let shown = |all| overview(&many, how(all), 100_000, None).to_string();
+        let session = |name: &str, turn: &str| {
+            json!({"sessionId": name, "name": name, "agent": "demo", "cwd": "/work/app",
+                "state": "live", "turn": {"state": turn, "since": 90_000}, "queued": 0,
+                "clients": 1, "prompts": 3, "seq": 40, "created": 1000, "updated": 90_000})
+        };
+        let old = (0..12).map(|number| session(&format!("old-{number}"), "idle"));
+        let sessions: Vec<_> = old.chain([session("fix", "working")]).collect();
+        let status: Status = serde_json::from_value(json!({
+            "daemon": {"version": "0.1.0", "api": 1, "pid": 7, "since": 10_000, "clients": 2,
+                "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "/s",
+                "database": "/d", "log": "/l", "config": "/c"},
+            "agents": [],
+            "sessions": sessions,
+        }))
+        .unwrap();
+        let shown = |all| {
+            let how = Ps { all, tree: false, watch: false, json: Json { json: false } };
+            overview(&status, how, 100_000, None).to_string()
+        };
         let (some, all) = (shown(false), shown(true));
         let names = |text: &str| text.lines().filter(|line| line.starts_with("old-")).count();
         assert_eq!((names(&some), names(&all)), (10, 12));
         assert!(some.contains("\nfix ") && some.contains("\n2 more sessions: acpctl ps --all\n"));
         assert!(!all.contains("more sessions"));
-    }
-
-    #[test]
-    fn what_active_sessions_do_is_shown_and_no_row_wraps() {
-        let mut status = status();
-        status.agents.clear();
-        let doing = |kind: &str, text: &str| {
-            Some(
-                serde_json::from_value(json!({"kind": kind, "text": text, "since": 95_000}))
-                    .unwrap(),
-            )
-        };
-        status.sessions[0].doing =
-            doing("command", "cargo test -p syntax --all-features -- --nocapture");
-        status.sessions[1].doing =
-            doing("writing", "The second migration also has to move the rows of");
-        status.sessions[1].turn.state = acpd_api::TurnState::Working;
-        let shown = |width| overview(&status, how(false), 100_000, Some(width)).to_string();
-        insta::assert_snapshot!(shown(80).split_once("\n\n").unwrap().1, @"
-        SESSION  AGENT  STATE              TURN           NOW               TITLE
-        fix      demo   loaded             working 6s +1  cargo test -p s…  -
-        s-3      demo   loaded (reseeded)  working 10s    writing: The se…  Tidy up
-        s-4      demo   loaded             idle (a reas…  -                 -
-        s-2      demo   lost               idle           -                 unknown ses…
-        ");
-        for width in 40..200 {
-            let rows = shown(width);
-            let table = rows.split_once("SESSION").unwrap().1;
-            assert!(
-                table.lines().skip(1).all(|row| row.chars().count() <= width),
-                "{width}: {rows}"
-            );
-        }
     }
 }

@@ -8,14 +8,13 @@ use acpd_client::{Paths, hold_starts};
 use clap::{Args, ValueHint};
 
 use crate::args::Json;
-use crate::configured;
 use crate::confirm::{ADD_YES, confirm};
 use crate::daemon::{has_shims, running_turns, stop};
-use crate::door::Door;
-use crate::error::{CommandError, Result};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::human::counted;
 use crate::info::daemon::mistakes;
-use crate::programs::{contents, copy};
+use crate::live::Door;
+use crate::programs::{config_report, contents, copy};
 use crate::service::{Order, Service};
 use crate::text::{Text, text};
 use crate::ui::Ui;
@@ -47,17 +46,13 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
     let file = args.file.as_os_str();
     // Check the file before anything is stopped.
     let found = copy([OsStr::new("restore"), OsStr::new("--check"), file], "looking", ui)?;
-    let (service, state) = Service::listening(&paths).unzip();
-    let turns = match state.unwrap_or_default().running(&paths)? {
-        Some(mut daemon) => {
-            let status: Status = daemon.call(method::STATUS, &Empty {})?;
-            Some(running_turns(&status) as u64)
-        }
-        None => None,
-    };
+    let (service, state) = Service::with(&paths, |state| state.listens).unzip();
+    let daemon = state.unwrap_or_default().running(&paths)?;
+    let status = daemon.map(|mut daemon| daemon.call::<_, Status>(method::STATUS, &Empty {}));
+    let turns = status.transpose()?.map(|status| running_turns(&status) as u64);
     // The daemon must be able to start again.
     let starts = turns.is_some() || has_shims(&paths);
-    let wrong = if starts { configured::report()?.mistakes } else { Vec::new() };
+    let wrong = if starts { config_report()?.mistakes } else { Vec::new() };
     if !wrong.is_empty() {
         let text = "nothing was stopped, because acpd could not start again:";
         return Err(CommandError::new(ExitCode::Error, text!("{}{}", text, mistakes(&wrong)))
@@ -116,7 +111,7 @@ fn replace(paths: &Paths, file: &OsStr, runs: bool, ui: &mut Ui) -> Result<(Copy
     if runs || has_shims(paths) {
         match stop(paths, false, Door { spawn: true }, ui) {
             // A backup is needed most when the daemon cannot start with the current journal.
-            Err(error) if !runs && error.is_not_started() => are_left = true,
+            Err(error) if !runs && error.kind == ErrorKind::NotStarted => are_left = true,
             stopped => stopped?,
         }
     }

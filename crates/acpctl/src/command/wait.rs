@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use acp_wire::parse;
-use acpd_api::{ExitCode, Role, Untrusted};
+use acpd_api::{ExitCode, Role, TurnState, Untrusted};
 use acpd_client::LinkError;
 use clap::Args;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::live::{Event, Live};
 use crate::lookup::{Care, Which, find};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
-use crate::watch::{End, Watch};
+use crate::watch::Watch;
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
@@ -42,13 +42,6 @@ pub(super) struct Wait {
     json: bool,
 }
 
-#[derive(Debug)]
-struct Waited {
-    watch: Watch,
-    end: Option<End>,
-    is_reported: bool,
-}
-
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Over<'a> {
@@ -63,12 +56,12 @@ struct Over<'a> {
 pub(super) fn wait(args: &Wait, ui: &mut Ui) -> Result<ExitCode> {
     let start = Instant::now();
     let mut connection = ui.door().connect_lasting()?;
-    let mut waited: Vec<Waited> = Vec::new();
+    let mut waited: Vec<Watch> = Vec::new();
     for session in &args.sessions {
         let which = Which { session: session.clone(), agent: args.agent.clone() };
         let session = find(&mut connection, &which, Care::Guess, ui)?;
-        if waited.iter().all(|other| other.watch.session.session_id != session.session_id) {
-            waited.push(Waited { watch: Watch::of(session), end: None, is_reported: false });
+        if waited.iter().all(|other| other.session.session_id != session.session_id) {
+            waited.push(Watch::of(session));
         }
     }
     let mut live = Live::new(connection)?;
@@ -84,7 +77,7 @@ pub(super) fn wait(args: &Wait, ui: &mut Ui) -> Result<ExitCode> {
             Event::Line(line) => {
                 let Ok(message) = parse(&line) else { continue };
                 for one in waited.iter_mut().filter(|one| one.end.is_none()) {
-                    one.watch.hear(&message, &mut live)?;
+                    one.hear(&message, &mut live)?;
                 }
                 check(&mut waited, args.json, ui)?;
             }
@@ -111,33 +104,35 @@ pub(super) fn wait(args: &Wait, ui: &mut Ui) -> Result<ExitCode> {
     Ok(codes.into_iter().find(|code| *code != ExitCode::Ok).unwrap_or(ExitCode::Ok))
 }
 
-fn is_over(waited: &[Waited], any: bool) -> bool {
+fn is_over(waited: &[Watch], any: bool) -> bool {
     let mut over = waited.iter().map(|one| one.end.is_some());
     if any { over.any(|over| over) } else { over.all(|over| over) }
 }
 
-fn follow(live: &mut Live, waited: &mut [Waited], ui: &mut Ui) -> Result {
+fn follow(live: &mut Live, waited: &mut [Watch], ui: &mut Ui) -> Result {
     for (at, one) in waited.iter_mut().filter(|one| one.end.is_none()).enumerate() {
         if at == 0 {
-            live.bind(&one.watch.session.agent, Role::Observer, [], ui)?;
+            live.bind(&one.session.agent, Role::Observer, [], ui)?;
         }
-        one.watch = Watch::begin(&one.watch.session, live, ui)?;
+        let is_reported = one.is_reported;
+        *one = Watch::begin(&one.session, live, ui)?;
+        one.is_reported = is_reported;
     }
     // Notices before the last answer were dropped.
     for one in waited.iter_mut().filter(|one| one.end.is_none()) {
-        one.watch.look(live)?;
+        one.look(live)?;
     }
     ui.spin("waiting");
     Ok(())
 }
 
 /// Prints each idle session once, and reports sessions that wait for the user.
-fn check(waited: &mut [Waited], json: bool, ui: &mut Ui) -> Result {
+fn check(waited: &mut [Watch], json: bool, ui: &mut Ui) -> Result {
     for one in waited.iter_mut().filter(|one| one.end.is_none()) {
-        let name = one.watch.session.handle().clone();
-        if let Some(end) = one.watch.idle() {
+        let name = one.session.handle().clone();
+        if let Some(end) = one.idle() {
             if json {
-                let session = &one.watch.session;
+                let session = &one.session;
                 ui.json_line(&Over {
                     session_id: &session.session_id,
                     name: session.name.as_ref(),
@@ -155,7 +150,7 @@ fn check(waited: &mut [Waited], json: bool, ui: &mut Ui) -> Result {
                 ui.say(text!("hint: {}", hint));
             }
             one.end = Some(end);
-        } else if one.watch.needs_action() != one.is_reported {
+        } else if (one.session.turn.state == TurnState::NeedsAction) != one.is_reported {
             one.is_reported = !one.is_reported;
             if one.is_reported {
                 ui.warn(text!(
@@ -170,9 +165,9 @@ fn check(waited: &mut [Waited], json: bool, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-fn late(waited: &[Waited], timeout: Option<Duration>) -> CommandError {
+fn late(waited: &[Watch], timeout: Option<Duration>) -> CommandError {
     let left = waited.iter().filter(|one| one.end.is_none());
-    let names: Vec<_> = left.map(|one| one.watch.session.handle()).collect();
+    let names: Vec<_> = left.map(|one| one.session.handle()).collect();
     let after = timeout.map(|time| text!(" after {}", human::duration(time.as_millis() as u64)));
     let all = Text::join(names.iter().map(|name| Text::from(*name)), ", ");
     let text = text!("timed out{}; still working: {}", after, all);

@@ -119,10 +119,8 @@ fn unsupported(agent: &AgentInfo) -> Option<Text> {
 }
 
 fn mcp_line(server: &McpInfo) -> Text {
-    let place = match server.workspace.as_slice() {
-        [] => Text::new(),
-        globs => text!(" in {}", Text::join(globs.iter().map(Text::from), ", ")),
-    };
+    let globs = Text::join(server.workspace.iter().map(Text::from), ", ");
+    let place = (!server.workspace.is_empty()).then(|| text!(" in {}", globs));
     let left_out = server.left_out.as_ref().map(|why| text!(": left out, {}", why));
     text!("{} ({}){}{}", server.name, server.kind.word(), place, left_out)
 }
@@ -174,10 +172,7 @@ fn known_from(source: &AuthSource) -> Text {
 }
 
 fn login_sentence(auth: &AuthInfo) -> Text {
-    let since = match auth.since {
-        0 => Text::new(),
-        since => text!(" since {}", human::clock(since)),
-    };
+    let since = (auth.since > 0).then(|| text!(" since {}", human::clock(auth.since)));
     let from = auth.source.as_ref().map(|source| text!(" ({})", known_from(source)));
     text!("{}{}{}", login_look(auth.state).0, since, from)
 }

@@ -18,52 +18,42 @@ const DROPPED: [&str; 6] = ["PROMPTS", "USED", "DIRECTORY", "AGENT", "NOW", "TIT
 
 /// Returns sessions in the order of a tree, with their depth. A delegated session is below the
 /// session that it works for, or at the top if that is not listed.
-pub(crate) fn tree<'a>(
-    sessions: impl IntoIterator<Item = &'a SessionInfo>,
-) -> Vec<(usize, &'a SessionInfo)> {
-    fn below<'a>(
-        parent: Option<&'a SessionInfo>,
-        depth: usize,
-        left: &mut Vec<&'a SessionInfo>,
-        order: &mut Vec<(usize, &'a SessionInfo)>,
-    ) {
-        let is_below = |one: &SessionInfo, left: &[&SessionInfo]| match (parent, &one.parent) {
+fn tree(mut left: Vec<&SessionInfo>) -> Vec<(usize, &SessionInfo)> {
+    let mut order = Vec::new();
+    let mut path: Vec<&SessionInfo> = Vec::new();
+    loop {
+        let is_next = |one: &&SessionInfo| match (path.last(), &one.parent) {
             (Some(over), Some(parent)) => parent.is_of(over),
             (None, Some(parent)) => left.iter().all(|other| !parent.is_of(other)),
-            (None, None) => true,
-            (Some(_), None) => false,
+            (over, None) => over.is_none(),
         };
-        while let Some(at) = left.iter().position(|one| is_below(one, left)) {
-            let one = left.remove(at);
-            order.push((depth, one));
-            below(Some(one), depth + 1, left, order);
+        match left.iter().position(is_next) {
+            Some(at) => {
+                let one = left.remove(at);
+                order.push((path.len(), one));
+                path.push(one);
+            }
+            None if path.pop().is_none() => break,
+            None => {}
         }
     }
-    let mut left: Vec<_> = sessions.into_iter().collect();
-    let mut order = Vec::new();
-    below(None, 0, &mut left, &mut order);
     // Ids are reused, so there may be a cycle without a root.
     order.extend(left.into_iter().map(|session| (0, session)));
     order
 }
 
-/// Returns the table of sessions. On a terminal, ids are short and directories begin with `~`. A
-/// column shows current activities, if there are any.
+/// Returns the table of sessions; in a tree, each is indented by its depth. On a terminal, ids are
+/// short and directories begin with `~`. A column shows current activities, if there are any.
 pub(crate) fn table<'a>(
     sessions: impl IntoIterator<Item = &'a SessionInfo>,
+    is_tree: bool,
     now: u64,
     width: Option<usize>,
 ) -> Text {
-    nested(sessions.into_iter().map(|session| (0, session)), now, width)
-}
-
-/// Like [`table`], with each session indented by its depth.
-pub(crate) fn nested<'a>(
-    sessions: impl IntoIterator<Item = (usize, &'a SessionInfo)>,
-    now: u64,
-    width: Option<usize>,
-) -> Text {
-    let (depths, sessions): (Vec<usize>, Vec<&SessionInfo>) = sessions.into_iter().unzip();
+    let sessions: Vec<&SessionInfo> = sessions.into_iter().collect();
+    let nested =
+        if is_tree { tree(sessions) } else { sessions.into_iter().map(|one| (0, one)).collect() };
+    let (depths, sessions): (Vec<usize>, Vec<&SessionInfo>) = nested.into_iter().unzip();
     let titles =
         ["SESSION", "AGENT", "STATE", "TURN", "NOW", "PROMPTS", "USED", "DIRECTORY", "TITLE"];
     let name = |session: &SessionInfo| match (&session.name, width) {
@@ -193,10 +183,7 @@ pub(crate) fn is_at_work(session: &SessionInfo) -> bool {
 
 fn turn(session: &SessionInfo, now: u64) -> (Text, Role) {
     let passed = human::duration(now.saturating_sub(session.turn.since));
-    let queued = match session.queued {
-        0 => Text::new(),
-        queued => text!(" +{}", queued),
-    };
+    let queued = (session.queued > 0).then(|| text!(" +{}", session.queued));
     match session.turn.state {
         TurnState::Working => (text!("working {}{}", passed, queued), Role::Name),
         TurnState::NeedsAction => (text!("needs you {}{}", passed, queued), Role::Warning),
@@ -283,8 +270,10 @@ mod tests {
             session("a", Some("b")),
             session("b", Some("a")),
         ];
-        let order: Vec<_> =
-            tree(&sessions).into_iter().map(|(depth, one)| (depth, one.session_id.raw())).collect();
+        let order: Vec<_> = tree(sessions.iter().collect())
+            .into_iter()
+            .map(|(depth, one)| (depth, one.session_id.raw()))
+            .collect();
         let expected = [
             (0, "orphan"),
             (0, "lead"),
@@ -295,7 +284,7 @@ mod tests {
             (0, "b"),
         ];
         assert_eq!(order, expected);
-        let shown = nested(tree(&sessions), 0, None).to_string();
+        let shown = table(&sessions, true, 0, None).to_string();
         assert!(shown.contains("\n└ helper ") && shown.contains("\n  └ deep "), "{shown}");
     }
 }

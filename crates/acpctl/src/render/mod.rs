@@ -16,7 +16,6 @@ use serde_json::value::RawValue;
 
 use crate::human;
 use crate::text::{BOLD, Role, Text, text};
-
 pub(crate) use call::{name, output};
 
 #[derive(Debug, PartialEq, Eq)]

@@ -106,13 +106,9 @@ impl Service {
         let listen = lasts.then(|| socket.clone());
         let socket = (!is_usual).then_some(socket);
         let place = Place { home: &home, program: &text, dirs, socket, listen };
-        let manager = match env::consts::OS {
-            "macos" => Manager::Launchd,
-            _ => Manager::Systemd,
-        };
-        let files = match manager {
-            Manager::Systemd => systemd::files(&place),
-            Manager::Launchd => launchd::files(&place),
+        let (manager, files) = match env::consts::OS {
+            "macos" => (Manager::Launchd, launchd::files(&place)),
+            _ => (Manager::Systemd, systemd::files(&place)),
         };
         Ok(Service { manager, program, files, is_usual })
     }
@@ -180,16 +176,12 @@ impl Service {
         self.order(Order::Forget)
     }
 
-    pub(crate) fn listening(paths: &Paths) -> Option<(Service, State)> {
-        Service::with(paths, |state| state.listens)
-    }
-
     /// Returns the service whose manager started the running daemon and has its log.
     pub(crate) fn with_log(paths: &Paths) -> Option<Service> {
         Service::with(paths, |state| state.pid.is_some()).map(|(service, _)| service)
     }
 
-    fn with(paths: &Paths, is_so: impl Fn(&State) -> bool) -> Option<(Service, State)> {
+    pub(crate) fn with(paths: &Paths, is_so: impl Fn(&State) -> bool) -> Option<(Service, State)> {
         let service = Service::here(paths).ok()?;
         let state = service.known().ok().filter(is_so)?;
         Some((service, state))

@@ -68,7 +68,7 @@ fn systemctl(words: &[&str]) -> Result<String> {
 }
 
 fn explained(error: CommandError) -> CommandError {
-    let said = error.message().as_str();
+    let said = error.message.as_str();
     if said.contains("cannot run") {
         return error
             .hint("this needs systemd (on macOS launchd); without it, commands start acpd");

@@ -1,4 +1,4 @@
-//! `acpctl session rm`, with and without confirmation.
+//! `acpctl session rm` without confirmation.
 
 use acpd_api::method;
 use serde_json::{Value, json};

@@ -8,11 +8,9 @@ use acpd_client::attachment::{Attachment, LIMIT};
 use clap::Args;
 use serde_json::json;
 
-use super::moved;
-use super::opening::make;
-use super::prompt::prompt;
-use super::set_up::SetUp;
+use super::opening::{SetUp, make};
 use super::turn::{Turn, TurnArgs};
+use super::{moved, prompt};
 use crate::daemon::agent;
 use crate::dirs::{directory, utf8};
 use crate::error::{CommandError, Result};

@@ -5,25 +5,25 @@ use std::path::Path;
 use acp_wire::ErrorObject;
 use acp_wire::acp::NewSessionResult;
 use acpd_api::{
-    AttachParams, AttachResult, NAMESPACE, NewSessionMeta, Reason, Role, SessionInfo, SessionRef,
-    Status, StatusParams, Untrusted, escape, method,
+    AttachParams, AttachResult, NAMESPACE, NewSessionMeta, Reason, RemoveParams, Role, SessionInfo,
+    SessionRef, Status, StatusParams, Untrusted, escape, method,
 };
 use acpd_client::worktree::{Worktree, has_changes};
 use acpd_client::{Connection, error_data};
 use acpd_view::Settings;
-use serde_json::json;
+use clap::Args;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::Run;
-use super::set_up::{SetUp, set_up, set_up_new};
 use super::turn::Turn;
 use crate::dirs::{current_dir, utf8};
 use crate::error::{CommandError, Result};
 use crate::live::Live;
-use crate::lookup::{Care, Named, Wanted};
+use crate::lookup::{self, Care, Named, Wanted};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
-use crate::{default_agent, human, info, lookup};
+use crate::{default_agent, human, info, settings};
 
 pub(super) fn open<'u>(
     args: &mut Run,
@@ -119,14 +119,14 @@ fn existing(
     }
     let wanted = |text| Wanted::new(text, agent, cwd.to_owned());
     if let Some(session) = &args.resume {
-        let choice = wanted(session).choose(lookup::all(connection)?, Care::Guess)?;
-        return Ok(Some(choice.print_note(ui)));
+        let list = lookup::all(connection)?;
+        return wanted(session).choose(list, Care::Guess, |note| ui.note(note)).map(Some);
     }
     let Some(name) = &args.session else { return Ok(None) };
     let list = lookup::all(connection)?;
     let other = wanted(name).of_others(&list).cloned();
-    match wanted(name).named(list)? {
-        Named::Found(choice) => Ok(Some(choice.print_note(ui))),
+    match wanted(name).named(list, |note| ui.note(note))? {
+        Named::Found(session) => Ok(Some(*session)),
         Named::New(others) => {
             if let Some(other) = other {
                 ui.note(text!(
@@ -208,7 +208,7 @@ pub(super) fn make(
     name: Option<&str>,
     cwd: &str,
     wanted: &SetUp,
-) -> Result<std::result::Result<String, ErrorObject>> {
+) -> Result<Result<String, ErrorObject>> {
     let mut params = json!({"cwd": cwd, "mcpServers": []});
     if let Some(name) = name {
         let meta = NewSessionMeta { name: Some(name.to_owned()), ..NewSessionMeta::default() };
@@ -234,4 +234,103 @@ fn attach(turn: &mut Turn<'_>, session_id: String, wanted: &SetUp) -> Result<Str
     turn.join(&session)?;
     set_up(turn, &session, wanted)?;
     Ok(session.session_id.into_raw())
+}
+
+// Settings that a session gets before its prompt is sent.
+#[derive(Debug, Args)]
+pub(super) struct SetUp {
+    /// Use this model: id or name.
+    #[arg(long)]
+    model: Option<String>,
+    /// Switch to this mode: id or name.
+    #[arg(long)]
+    mode: Option<String>,
+    /// Set an option, like `session set`.
+    #[arg(long, value_name = "OPTION=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+}
+
+fn setting(text: &str) -> Result<(String, String), &'static str> {
+    let (option, value) = text.split_once('=').ok_or("not OPTION=VALUE")?;
+    Ok((option.to_owned(), value.to_owned()))
+}
+
+/// Configures an existing session. Settings before an error stay, and were reported.
+fn set_up(turn: &mut Turn<'_>, session: &SessionInfo, wanted: &SetUp) -> Result {
+    if wanted.model.is_none() && wanted.mode.is_none() && wanted.set.is_empty() {
+        return Ok(());
+    }
+    let params = json!({"sessionId": session.session_id, "cwd": session.cwd, "mcpServers": []});
+    let result: Box<RawValue> = turn.call("session/resume", &params)?;
+    apply(turn, session.session_id.raw(), Settings::from_raw(&result), wanted)
+}
+
+/// Configures a new session. On an error it is deleted: it has no messages.
+fn set_up_new(turn: &mut Turn<'_>, session_id: &str, settings: Settings, wanted: &SetUp) -> Result {
+    let Err(error) = apply(turn, session_id, settings, wanted) else { return Ok(()) };
+    let session = SessionRef { session: session_id.to_owned(), ..SessionRef::default() };
+    let params = RemoveParams { session, now: true };
+    match turn.try_call::<Value>(method::SESSION_REMOVE, &params) {
+        Ok(Ok(_)) => Err(error),
+        _ => {
+            let id = Untrusted::from(session_id);
+            let word = shell_word(&id);
+            Err(error.hint(text!(
+                "session {} was created; delete it: acpctl session rm {}",
+                id,
+                word
+            )))
+        }
+    }
+}
+
+/// Sets the model first, because modes and options may depend on it.
+fn apply(turn: &mut Turn<'_>, session_id: &str, mut settings: Settings, wanted: &SetUp) -> Result {
+    let session = Untrusted::from(session_id);
+    if let Some(model) = &wanted.model {
+        let id = of_category(&settings, "model", "models")?;
+        set(turn, &session, &mut settings, &id, model)?;
+    }
+    if let (Some(mode), Some(modes)) = (&wanted.mode, &mut settings.modes) {
+        let mut call = |method, params| turn.call(method, &params);
+        let mode = settings::switch(modes, &session, mode, &mut call)?;
+        turn.ui.note(text!("mode: {}", mode.name.as_ref().unwrap_or(&mode.id)));
+    } else if let Some(mode) = &wanted.mode {
+        let id = of_category(&settings, "mode", "modes")?;
+        set(turn, &session, &mut settings, &id, mode)?;
+    }
+    for (option, value) in &wanted.set {
+        let id = settings::option(&settings, option)?.id.clone();
+        set(turn, &session, &mut settings, &id, value)?;
+    }
+    Ok(())
+}
+
+fn of_category(settings: &Settings, category: &str, what: &'static str) -> Result<Untrusted> {
+    if let Some(option) = settings.of_category(category) {
+        return Ok(option.id.clone());
+    }
+    let failed = CommandError::usage(text!("the agent has no {} to choose from", what));
+    let options = settings.options.iter().map(|option| text!("`{}`", option.id));
+    let options = Text::join(options, ", ");
+    Err(if options.is_empty() {
+        failed
+    } else {
+        failed.hint(text!("set its options with `--set OPTION=VALUE`: {}", options))
+    })
+}
+
+fn set(
+    turn: &mut Turn<'_>,
+    session: &Untrusted,
+    settings: &mut Settings,
+    option: &Untrusted,
+    value: &str,
+) -> Result {
+    let mut call = |method, params| turn.call(method, &params);
+    let (_, changed) = settings::set(settings, session, option, value, &mut call)?;
+    for option in changed {
+        turn.ui.note(option.sentence());
+    }
+    Ok(())
 }

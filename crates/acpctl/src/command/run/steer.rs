@@ -5,9 +5,8 @@ use acp_wire::str_at;
 use acpd_api::{ExitCode, Role, SessionInfo, escape};
 use serde_json::value::RawValue;
 
-use super::Run;
-use super::prompt::Said;
 use super::target::blocks;
+use super::{Run, Said};
 use crate::dirs::{current_dir, directory, utf8};
 use crate::error::{CommandError, Result};
 use crate::live::Live;
@@ -15,7 +14,7 @@ use crate::lookup::{Care, Wanted, all, to_continue};
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
 
-/// The client of the turn shows the effect.
+/// Sends a message to the running turn, whose client shows the effect.
 pub(super) fn steer(args: &Run, ui: &mut Ui) -> Result<ExitCode> {
     let cwd = utf8(&directory(&args.cwd.clone().map_or_else(current_dir, Ok)?)?)?;
     let (session, words) = match (args.session.as_ref().or(args.resume.as_ref()), args.goes_on) {
@@ -34,7 +33,7 @@ pub(super) fn steer(args: &Run, ui: &mut Ui) -> Result<ExitCode> {
     let found = match session {
         Some(session) => {
             let wanted = Wanted::new(session, agent, cwd);
-            wanted.choose(all(&mut connection)?, Care::Guess)?.print_note(ui)
+            wanted.choose(all(&mut connection)?, Care::Guess, |note| ui.note(note))?
         }
         None => to_continue(&cwd, agent, &mut connection)?,
     };

@@ -14,11 +14,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::prompt::Said;
-use super::turn::{Ended, Turn, TurnArgs};
-use crate::door::initialize_params;
-use crate::error::{CommandError, Result};
+use super::Said;
+use super::turn::{Turn, TurnArgs};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::install;
+use crate::live::initialize_params;
 use crate::terminal::say_at_end;
 use crate::text::{Text, shell_word, text};
 
@@ -90,7 +90,7 @@ impl Turn<'_> {
         let ended = self.show(&params);
         say_at_end(None);
         match ended {
-            Ok(Ended::Answered(answer)) => {
+            Ok(Some(answer)) => {
                 if let Some(before) = self.repeated {
                     self.ui.note(text!(
                         "this prompt was already executed as turn {}; see: acpctl session log {}",
@@ -107,12 +107,12 @@ impl Turn<'_> {
                 self.print(stop, &done)?;
                 done
             }
-            Ok(Ended::Left) => {
+            Ok(None) => {
                 self.ui.say(line);
                 Ok(ExitCode::Ok)
             }
             // The reader has enough, as in `acpctl run … | head`; the agent continues.
-            Err(error) if error.is_broken_pipe() => {
+            Err(error) if error.kind == ErrorKind::BrokenPipe => {
                 self.ui.say(line);
                 Ok(ExitCode::OutcomeUnknown)
             }
@@ -124,9 +124,9 @@ impl Turn<'_> {
         let Some(answer) = self.screen.kept() else { return Ok(()) };
         let answer = Untrusted::from(answer);
         let failed = |error: &CommandError| Failed {
-            message: error.message().as_str().into(),
-            reason: error.reason(),
-            hint: error.first_hint().map(|hint| hint.as_str().into()),
+            message: error.message.as_str().into(),
+            reason: error.reason,
+            hint: error.hints.first().map(|hint| hint.as_str().into()),
         };
         let ended = self.ended.take().map(|ended| {
             let TurnEnded { turn, started_at, at, tools, files, usage, .. } = ended;

@@ -72,21 +72,10 @@ pub(super) struct Turn<'a> {
     is_running: bool,
 }
 
-type Answer = std::result::Result<Box<RawValue>, ErrorObject>;
-
-#[derive(Debug)]
-pub(super) enum Ended {
-    Answered(Answer),
-    /// The user left; the turn continues.
-    Left,
-}
+pub(super) type Answer = Result<Box<RawValue>, ErrorObject>;
 
 impl<'a> Turn<'a> {
     pub(super) fn new(live: Live, ui: &'a mut Ui, how: &TurnArgs) -> Turn<'a> {
-        let mut screen = Screen::answer(how.thoughts);
-        if how.json {
-            screen.keep_answers();
-        }
         Turn {
             ui,
             restored: None,
@@ -99,7 +88,7 @@ impl<'a> Turn<'a> {
             can: AgentCapabilities::default(),
             session_id: String::new(),
             live,
-            screen,
+            screen: Screen::answer(how.thoughts, how.json),
             is_stream: how.json_stream,
             questions: Questions::default(),
             place: Place::Own,
@@ -137,12 +126,12 @@ impl<'a> Turn<'a> {
         &mut self,
         method: &str,
         params: &impl Serialize,
-    ) -> Result<std::result::Result<R, ErrorObject>> {
+    ) -> Result<Result<R, ErrorObject>> {
         let id = self.live.writer.request(method, params)?;
         match self.wait_for(&id)? {
-            Ended::Answered(Ok(result)) => Ok(Ok(read_result(method, &result)?)),
-            Ended::Answered(Err(error)) => Ok(Err(error)),
-            Ended::Left => Err(before_the_prompt()),
+            Some(Ok(result)) => Ok(Ok(read_result(method, &result)?)),
+            Some(Err(error)) => Ok(Err(error)),
+            None => Err(before_the_prompt()),
         }
     }
 
@@ -177,8 +166,8 @@ impl<'a> Turn<'a> {
     }
 
     /// Sends the prompt, and shows the turn until it ends or the user leaves. Ctrl-C cancels the
-    /// turn, Ctrl-\ leaves it.
-    pub(super) fn show(&mut self, params: &impl Serialize) -> Result<Ended> {
+    /// turn; Ctrl-\ leaves it, and then there is no answer.
+    pub(super) fn show(&mut self, params: &impl Serialize) -> Result<Option<Answer>> {
         self.is_running = true;
         self.ui.spin("thinking");
         let id = self.live.writer.request("session/prompt", params)?;
@@ -187,22 +176,22 @@ impl<'a> Turn<'a> {
         self.questions = Questions::default();
         self.screen.finish(self.ui)?;
         self.ui.finish()?;
-        if !self.is_stream && !matches!(ended, Ok(Ended::Left)) {
+        if !self.is_stream && !matches!(ended, Ok(None)) {
             self.screen.end_turn(self.ui)?;
         }
         ended
     }
 
-    fn wait_for(&mut self, id: &Id) -> Result<Ended> {
+    fn wait_for(&mut self, id: &Id) -> Result<Option<Answer>> {
         loop {
             match self.live.next(self.ui)? {
                 Event::Line(line) => {
                     if let Some(outcome) = self.line(&line, id)? {
-                        return Ok(Ended::Answered(outcome));
+                        return Ok(Some(outcome));
                     }
                 }
                 Event::Interrupt => self.interrupt()?,
-                Event::Detach => return Ok(Ended::Left),
+                Event::Detach => return Ok(None),
                 Event::Late | Event::Link(_) => {}
                 Event::Key(key) => {
                     self.questions.key(key, &mut self.live, self.ui)?;
@@ -327,21 +316,18 @@ impl<'a> Turn<'a> {
 /// Describes what the turn waits for after a notice.
 fn label(name: &str, params: &str) -> Option<Text> {
     Some(match name {
-        method::AGENT_STATE => match read::<AgentNotice>(params)? {
-            AgentNotice { agent, state: AgentState::Backoff, .. } => {
-                text!("{} failed, restarting it", agent)
+        method::AGENT_STATE => {
+            let AgentNotice { agent, state, .. } = read(params)?;
+            match state {
+                AgentState::Backoff => text!("{} failed, restarting it", agent),
+                AgentState::Starting | AgentState::Initializing => text!("starting {}", agent),
+                _ => return None,
             }
-            AgentNotice {
-                agent, state: AgentState::Starting | AgentState::Initializing, ..
-            } => {
-                text!("starting {}", agent)
-            }
-            AgentNotice { .. } => return None,
-        },
-        method::SESSION_STATE => match read::<StateChanged>(params)? {
-            StateChanged { state: SessionState::Restoring, .. } => "restoring the session".into(),
-            StateChanged { .. } => return None,
-        },
+        }
+        method::SESSION_STATE => {
+            let is_restoring = read::<StateChanged>(params)?.state == SessionState::Restoring;
+            return is_restoring.then(|| "restoring the session".into());
+        }
         method::PROMPT_QUEUED => "queued".into(),
         method::TURN_STARTED => "thinking".into(),
         _ => return None,

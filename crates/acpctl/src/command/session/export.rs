@@ -8,8 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Result;
 use crate::lookup::{Care, Which, find, or_last};
-use crate::transcript::markdown::{self, Markdown, Part};
-use crate::transcript::read;
+use crate::transcript::{Markdown, Part, head, read};
 use crate::ui::Ui;
 
 #[derive(Debug, Args)]
@@ -59,16 +58,14 @@ pub(super) fn export(args: &Export, ui: &mut Ui) -> Result {
     let mut connection = ui.door().connect()?;
     let info = find(&mut connection, &args.which, Care::Guess, ui)?;
     match format {
-        Format::Md => as_markdown(&info, &mut connection, ui),
+        Format::Md => {
+            let mut markdown = Markdown::new(&info.agent);
+            ui.print(head(&info))?;
+            read(&info, 0, &mut connection, |turn| relay(markdown.turn(&turn), ui))?;
+            relay(markdown.end(), ui)
+        }
         Format::Json => as_json(&info, &mut connection, ui),
     }
-}
-
-fn as_markdown(info: &SessionInfo, connection: &mut Connection, ui: &mut Ui) -> Result {
-    let mut markdown = Markdown::new(&info.agent);
-    ui.print(markdown::head(info))?;
-    read(info, 0, connection, |turn| relay(markdown.turn(&turn), ui))?;
-    relay(markdown.end(), ui)
 }
 
 fn as_json(info: &SessionInfo, connection: &mut Connection, ui: &mut Ui) -> Result {

@@ -81,7 +81,14 @@ pub(super) fn log(args: &Log, ui: &mut Ui) -> Result {
     })?;
     screen.finish(ui)?;
     // Questions are not in the journal: they may be answered at any time.
-    if in_turn { print_questions(&mut connection, &session.session_id, ui) } else { Ok(()) }
+    if in_turn {
+        let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
+        let id = Some(&session.session_id);
+        for open in list.interactions.iter().filter(|open| open.session_id.as_ref() == id) {
+            ui.warn(waits(open));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the entry before the last turns, or the turns since a time; none if there are no such
@@ -128,14 +135,4 @@ fn turn_begun(entry: &LogEntry, session: &Untrusted) -> Option<(u64, u64)> {
     }
     let started: TurnStarted = serde_json::from_str(params.get()).ok()?;
     (started.session_id == *session).then_some((entry.seq, started.at))
-}
-
-fn print_questions(connection: &mut Connection, session: &Untrusted, ui: &mut Ui) -> Result {
-    let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
-    for open in list.interactions {
-        if open.session_id.as_ref() == Some(session) {
-            ui.warn(waits(&open));
-        }
-    }
-    Ok(())
 }

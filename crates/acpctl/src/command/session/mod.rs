@@ -257,7 +257,7 @@ fn list(params: &SessionListParams, json: Json, ui: &mut Ui) -> Result {
         "no session matches"
     };
     let nothing = list.sessions.is_empty().then_some(nothing);
-    let table = table(&list.sessions, human::now(), ui.out_width());
+    let table = table(&list.sessions, false, human::now(), ui.out_width());
     ui.show_list(json.json, &list, nothing, table)
 }
 

@@ -97,7 +97,7 @@ pub(super) fn rm(args: &Rm, ui: &mut Ui) -> Result {
         return plan.failed.map_or(Ok(()), Err);
     }
     if args.dry_run {
-        ui.print(table(&plan.sessions, human::now(), ui.out_width()))?;
+        ui.print(table(&plan.sessions, false, human::now(), ui.out_width()))?;
         return plan.failed.map_or(Ok(()), Err);
     }
     if !args.yes {
@@ -155,9 +155,8 @@ fn delete(connection: &mut Connection, session: &SessionInfo, now: bool) -> Resu
 fn named(args: &Rm, list: &SessionList, ui: &mut Ui) -> Plan {
     let mut plan = Plan::default();
     for name in &args.sessions {
-        match Wanted::here(name, args.agent.as_deref()).choose(list.clone(), Care::Exact) {
-            Ok(choice) => {
-                let session = choice.print_note(ui);
+        match Wanted::here(name, args.agent.as_deref()).choose(list.clone(), Care::Exact, drop) {
+            Ok(session) => {
                 if is_at_work(&session) && !args.force {
                     let name = session.handle();
                     let text = text!("session `{}` is working or has queued prompts", name);

@@ -3,8 +3,8 @@
 use acpd_api::{UndoParams, UndoResult, method};
 use clap::Args;
 
+use crate::daemon::announce_expiry;
 use crate::error::Result;
-use crate::expiry;
 use crate::human;
 use crate::text::text;
 use crate::ui::Ui;
@@ -53,7 +53,7 @@ pub(super) fn undo(args: Undo, ui: &mut Ui) -> Result {
     match left {
         _ if all => {
             ui.say(text!("restored {}", human::counted(count, "session")));
-            expiry::announce(&mut connection, ui);
+            announce_expiry(&mut connection, ui);
         }
         0 => {}
         1 => ui.say("1 more deleted session can be restored: `acpctl session undo`"),

@@ -114,10 +114,7 @@ fn of(session: &SessionInfo) -> Result<Worktree> {
 }
 
 fn card(worktree: &Worktree) -> Text {
-    let from = match &worktree.from {
-        Some(from) => text!(", from {}", Untrusted::from(from)),
-        None => Text::new(),
-    };
+    let from = worktree.from.as_ref().map(|from| text!(", from {}", Untrusted::from(from)));
     text!(
         "directory: {}\nbranch: {}{}\nnot committed: {}\nnot merged: {}\n",
         Untrusted::from(&worktree.path),

@@ -1,22 +1,10 @@
-//! `acpctl chat --plain`: a conversation line by line, for screen readers and simple terminals.
-//! Printed text never changes: no full screen, no spinner, no preview.
-//!
-//! A line is a prompt. While a question is open, a number answers it, and an empty line leaves it
-//! open:
-//!
-//! ```text
-//!            ┌──────────── acpd: answered, or its turn is over ───────────────┐
-//!            │                                                                ▼
-//!  none ──asked──▶ shown ──number──▶ sent ──────────────────────────────────▶ none
-//!                  │   ▲ ▲                              │
-//!       empty line ▼   │ ? └─────────refused─────────────┘
-//!                 left open: lines are prompts
-//! ```
+//! `acpctl chat`: a conversation on the full screen, or line by line.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, IsTerminal as _};
 use std::iter::successors;
 use std::path::Path;
+use std::sync::Arc;
 
 use acp_wire::acp::{AgentCapabilities, InitializeResult, NewSessionResult};
 use acp_wire::{ErrorObject, Id, Message, Outcome, parse};
@@ -25,30 +13,102 @@ use acpd_api::{
     Outcome as TurnOutcome, Question, QuestionAnswered, Role, SessionInfo, SessionRef, TurnEnded,
     TurnState, Untrusted, method,
 };
-use acpd_client::attachment;
-use acpd_tui::PlainAnswer;
+use acpd_client::{Connection, PATIENCE, attachment, connect_lasting, rejoin};
+use acpd_tui::{Opens, PlainAnswer, ScreenError, ScreenResult, ScreenStart, Theme};
 use acpd_view::Settings;
+use clap::Args;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::dirs::{current_dir, utf8};
-use crate::door::me;
 use crate::error::{CommandError, Result};
 use crate::info::session::current_activity;
-use crate::live::{Event, Live};
+use crate::live::{Event, Live, me};
+use crate::lookup::{Care, Wanted, all, last_used};
 use crate::permission::needs_action;
 use crate::screen::Screen;
 use crate::text::{Role as Look, Text, shell_word, text};
 use crate::ui::Ui;
-use crate::{human, terminal};
+use crate::user_programs::{Edited, pager};
+use crate::{default_agent, human, terminal};
+
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "acpctl chat" => "Continue the last used session of this directory, or start one",
+    "acpctl chat --new -a claude" => "Start a session with this agent",
+    "acpctl chat main --plain" => "Read and write line by line, for a screen reader",
+))]
+pub(super) struct Chat {
+    /// Name, id, unique prefix of either, words of the title, or `-` for the last used session [default: the
+    /// last used session of this directory, else a new one].
+    session: Option<String>,
+    /// Look only among sessions of this agent; the agent of a new session.
+    #[arg(short, long)]
+    agent: Option<String>,
+    /// Start a new session.
+    #[arg(long, conflicts_with = "session")]
+    new: bool,
+    /// Print line by line instead of on a full screen: for screen readers and simple terminals.
+    #[arg(long)]
+    plain: bool,
+}
+
+pub(super) fn chat(args: &Chat, ui: &mut Ui) -> Result<ExitCode> {
+    let instead = "without one: `acpctl chat --plain`, `acpctl run`, `acpctl attach`";
+    let screen = (!args.plain).then(|| start_screen(ui, instead)).transpose()?;
+    let mut connection = ui.door().connect()?;
+    let found = find(args, &mut connection, ui)?;
+    let agent = match &found {
+        Some(session) => session.agent.raw().to_owned(),
+        None => agent(args, &mut connection, ui)?,
+    };
+    drop(connection);
+    let Some(mut start) = screen else { return plain(found, agent, ui) };
+    start.opens = match found {
+        Some(SessionInfo { session_id, seq, .. }) => {
+            Opens::Session { agent, session_id: session_id.into_raw(), seq }
+        }
+        None => Opens::New { agent },
+    };
+    run_screen(start, ui)?;
+    Ok(ExitCode::Ok)
+}
+
+/// Returns none to begin a session.
+fn find(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Option<SessionInfo>> {
+    if args.new {
+        return Ok(None);
+    }
+    let (agent, cwd) = (args.agent.as_deref(), utf8(&current_dir()?)?);
+    let Some(text) = &args.session else {
+        return last_used(&cwd, agent, connection);
+    };
+    let wanted = Wanted::new(text, agent, cwd);
+    wanted.choose(all(connection)?, Care::Guess, |note| ui.note(note)).map(Some)
+}
+
+/// Returns the agent of a new session: the named one, the user's choice, or the default.
+fn agent(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<String> {
+    if let Some(agent) = &args.agent {
+        return Ok(agent.clone());
+    }
+    let daemon = default_agent::daemon_for(&utf8(&current_dir()?)?, connection)?;
+    if let Some(chosen) = default_agent::ask_if_found(&daemon, connection, ui)? {
+        return Ok(chosen);
+    }
+    if let Some(note) = default_agent::note(&daemon) {
+        ui.note(note);
+    }
+    Ok(daemon.default_agent.into_raw())
+}
 
 /// Columns of questions if the terminal's width is unknown.
 const WIDTH: usize = 80;
 /// Characters that may follow `@path` in a sentence.
 const PUNCTUATION: [char; 9] = ['.', ',', ';', ':', '!', '?', ')', '"', '\''];
 
-pub(super) fn plain(found: Option<SessionInfo>, agent: String, ui: &mut Ui) -> Result<ExitCode> {
+fn plain(found: Option<SessionInfo>, agent: String, ui: &mut Ui) -> Result<ExitCode> {
     let mut live = Live::new(ui.door().connect_lasting()?)?;
     let hello = live.bind(&agent.as_str().into(), Role::Controller, [], ui)?;
     let can = InitializeResult::from_raw(&hello).map(|hello| hello.capabilities);
@@ -71,7 +131,7 @@ pub(super) fn plain(found: Option<SessionInfo>, agent: String, ui: &mut Ui) -> R
          cancels the turn, Ctrl-D exits",
     );
     let turn = info.turn.state;
-    let mut chat = Chat {
+    let mut chat = PlainChat {
         live,
         info,
         can: can.unwrap_or_default(),
@@ -96,7 +156,21 @@ pub(super) fn plain(found: Option<SessionInfo>, agent: String, ui: &mut Ui) -> R
     left
 }
 
-struct Chat {
+/// `acpctl chat --plain`: a conversation line by line, for screen readers and simple terminals.
+/// Printed text never changes: no full screen, no spinner, no preview.
+///
+/// A line is a prompt. While a question is open, a number answers it, and an empty line leaves it
+/// open:
+///
+/// ```text
+///            ┌──────────── acpd: answered, or its turn is over ───────────────┐
+///            │                                                                ▼
+///  none ──asked──▶ shown ──number──▶ sent ──────────────────────────────────▶ none
+///                  │   ▲ ▲                              │
+///       empty line ▼   │ ? └─────────refused─────────────┘
+///                 left open: lines are prompts
+/// ```
+struct PlainChat {
     live: Live,
     info: SessionInfo,
     can: AgentCapabilities,
@@ -116,7 +190,7 @@ struct Chat {
     is_at_end: bool,
 }
 
-impl Chat {
+impl PlainChat {
     fn follow(&mut self, screen: &mut Screen, ui: &mut Ui) -> Result<ExitCode> {
         loop {
             match self.live.next(ui)? {
@@ -261,10 +335,8 @@ impl Chat {
         if matches!(question.question, Question::Form { .. }) {
             ui.say(text!("to fill it in, in another terminal: acpctl answer {}", question.id));
         }
-        let more = match self.questions.len() {
-            1 => Text::new(),
-            count => text!(" ({} more)", count - 1),
-        };
+        let more = self.questions.len() - 1;
+        let more = (more > 0).then(|| text!(" ({} more)", more));
         ui.note(text!("type a number, or an empty line to leave the question open{}", more));
         self.printed.insert(question.id.clone());
     }
@@ -358,6 +430,67 @@ fn mentions<'a>(line: &'a str, is_file: impl Fn(&str) -> bool) -> Vec<&'a str> {
 
 fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
+}
+
+/// Fails without a suitable terminal, with the hint `instead`.
+pub(super) fn start_screen(ui: &Ui, instead: &'static str) -> Result<ScreenStart> {
+    if !can_show_screen() {
+        let error = "this needs a terminal that can show a full screen";
+        return Err(CommandError::usage(error).hint(instead));
+    }
+    let theme =
+        Theme { is_coloured: ui.out_is_coloured, is_unicode: acpd_sys::terminal::has_unicode() };
+    let options = ui.door().options()?;
+    Ok(ScreenStart {
+        theme,
+        home: acpd_sys::paths::home(),
+        cwd: utf8(&current_dir()?)?,
+        place: terminal::name(),
+        opens: Opens::Top,
+        pager: pager(),
+        editor: |text| match Edited::of(text) {
+            Ok(edited) => Ok(edited.text.trim_end_matches('\n').to_owned()),
+            Err(error) => Err(error.message),
+        },
+        door: Arc::new(move |may_start| {
+            let connect = if may_start { connect_lasting } else { rejoin };
+            connect(&options, PATIENCE)?.split()
+        }),
+    })
+}
+
+pub(super) fn run_screen(start: ScreenStart, ui: &mut Ui) -> Result {
+    let ScreenResult { session, unsent } = match acpd_tui::run(start) {
+        Ok(left) => left,
+        Err(ScreenError::Connect(error)) => return Err(error.into()),
+        Err(ScreenError::Terminal(error)) => {
+            return Err(CommandError::because(ExitCode::Error, &error));
+        }
+        Err(ScreenError::NotBegun { error, unsent }) => {
+            print_unsent(unsent, ui);
+            return Err(CommandError::rpc(&error));
+        }
+    };
+    print_unsent(unsent, ui);
+    if let Some(session) = session {
+        let word = shell_word(&session);
+        ui.say(text!("{} keeps running; come back with: acpctl chat {}", session, word));
+    }
+    Ok(())
+}
+
+/// Prints drafts that would be lost with this process.
+fn print_unsent(unsent: Vec<String>, ui: &mut Ui) {
+    for unsent in unsent.into_iter().map(Untrusted::from) {
+        ui.say(text!("not sent: {}", unsent.prose()));
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "nothing is printed")]
+pub(crate) fn can_show_screen() -> bool {
+    acpd_sys::terminal::can_show_full_screen()
+        && io::stdin().is_terminal()
+        && io::stdout().is_terminal()
 }
 
 #[cfg(test)]

@@ -1,24 +1,29 @@
 //! `acpctl pending`, `allow`, `deny` and `answer`: agents' questions, answered from any terminal.
 
-mod call;
-mod choice;
-mod follow;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
+use acp_wire::{Message, parse};
 use acpd_api::{
     AnswerParams, AnswerResult, Empty, ExitCode, GivenAnswer, InteractionInfo, InteractionList,
-    Question, SessionInfo, escape, method,
+    OptionInfo, Question, QuestionAnswered, SessionInfo, SessionRef, Shown, Untrusted, Watched,
+    escape, method,
 };
+use acpd_client::CallError;
+use acpd_view::{Sheet, about, person};
 use clap::Args;
+use serde::Serialize;
 
 use crate::args::Json;
-use crate::confirm::yes;
-use crate::door::me;
+use crate::confirm::{pick, yes};
+use crate::daemon::info;
 use crate::error::{CommandError, Result};
-use crate::info::question::{asker, described, remembered, table};
-use crate::lookup::{Care, Wanted};
-use crate::text::{BOLD, Text, text};
+use crate::info::question::{asked, asker, described, given, remembered, table};
+use crate::live::{Door, RowEvent, RowWatch, me};
+use crate::lookup::{self, Care, Wanted};
+use crate::text::{BOLD, Role, Text, shell_word, text};
 use crate::ui::Ui;
-use crate::{form, human, lookup};
+use crate::{form, human};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
@@ -85,11 +90,11 @@ pub(super) struct Answer {
 
 pub(super) fn pending(args: &Pending, ui: &mut Ui) -> Result {
     if args.follow {
-        return follow::follow(args.json.json, ui);
+        return follow(args.json.json, ui);
     }
     if let Some(id) = &args.id {
         let found = find(Some(id), args.agent.as_deref(), Care::Guess, ui)?;
-        let text = text!("{} {}\n{}", found.id, asker(&found), call::whole(&found, ui));
+        let text = text!("{} {}\n{}", found.id, asker(&found), whole(&found, ui));
         return ui.show(args.json.json, &found, text);
     }
     let list: InteractionList = ui.door().connect()?.call(method::INTERACTION_LIST, &Empty {})?;
@@ -110,7 +115,7 @@ pub(super) fn decide(args: &Decide, decision: Decision, ui: &mut Ui) -> Result {
     let always = args.always;
     let option = match (&args.option, &found.question) {
         (None, Question::Permission { options, .. }) => {
-            choice::of_several(&found, options, decision, always, ui).map_err(or_left_open)?
+            of_several(&found, options, decision, always, ui).map_err(or_left_open)?
         }
         (option, _) => option.clone(),
     };
@@ -122,13 +127,13 @@ pub(super) fn decide(args: &Decide, decision: Decision, ui: &mut Ui) -> Result {
         (Decision::Allow, _) => (GivenAnswer::Allow { always, option }, "allowed"),
         (Decision::Deny, _) => (GivenAnswer::Deny { always, option }, "denied"),
     };
-    let is_seen = decision == Decision::Allow && !is_by_id && call::confirm(&found, ui)?;
+    let is_seen = decision == Decision::Allow && !is_by_id && confirm(&found, ui)?;
     let given = give(&found, answer, ui)?;
     let always = if always { ", from now on" } else { "" };
     ui.say(text!("{}{}: {}", verb, always, described(&found)));
     print_remembered(&found, &given, decision == Decision::Allow, ui);
     if decision == Decision::Allow && !is_seen {
-        ui.talk(&call::omitted_details(&found));
+        ui.talk(&omitted_details(&found));
     }
     Ok(())
 }
@@ -174,7 +179,12 @@ fn chosen(found: &InteractionInfo, args: &Answer, ui: &mut Ui) -> Result<GivenAn
         }
         _ if !args.fields.is_empty() => Err(CommandError::usage("the question is not a form")
             .hint("`acpctl pending` shows the question")),
-        Question::Permission { options, .. } => choice::of_all(found, options, ui),
+        Question::Permission { options, .. } => {
+            let all: Vec<&OptionInfo> = options.iter().collect();
+            let why = "the question needs an option".into();
+            let option = chosen_option(found, &all, why, &"answer".into(), ui)?;
+            Ok(GivenAnswer::Option { option })
+        }
         Question::Url { .. } if args.accept => Ok(GivenAnswer::Accept { content: None }),
         Question::Url { .. } => page(found, ui),
     }
@@ -238,13 +248,14 @@ fn find(
         asking.sessions.retain(|session| open.iter().any(|open| asks(session, open)));
         let here = Wanted::here(wanted, agent);
         // Sessions without questions are considered only if no session with one matches.
-        let found = here.choose(asking, care).or_else(|error| match error.code() {
-            ExitCode::NotFound => here.choose(list, care),
+        let found = here.choose(asking, care, |note| ui.note(note));
+        let found = found.or_else(|error| match error.code() {
+            ExitCode::NotFound => here.choose(list, care, |note| ui.note(note)),
             _ => Err(error),
         });
         let session = match found {
             Err(error) if error.code() == ExitCode::NotFound => return Err(none(wanted)),
-            found => found?.print_note(ui),
+            found => found?,
         };
         open.retain(|question| asks(&session, question));
         if open.is_empty() {
@@ -276,6 +287,212 @@ fn none(wanted: &str) -> CommandError {
     let wanted = escape::one_line(wanted);
     let text = text!("no open question has this id or session: `{}`", wanted);
     CommandError::new(ExitCode::NotFound, text).hint(PENDING)
+}
+
+fn whole(open: &InteractionInfo, ui: &Ui) -> Text {
+    match call_of(open) {
+        Some((_, _, sheet)) => Text::lines(&sheet.whole(ui.out_width())),
+        None => text!("{}\n", asked(&open.question)),
+    }
+}
+
+fn omitted_details(open: &InteractionInfo) -> Text {
+    let says_all = |shown: &Shown| {
+        let is_line = |text: &Untrusted| !text.raw().contains('\n');
+        shown.is_understood() && shown.diffs.is_empty() && shown.commands.iter().all(is_line)
+    };
+    match call_of(open) {
+        Some((shown, _, sheet)) if !says_all(shown) => Text::lines(&sheet.whole(None)),
+        _ => Text::new(),
+    }
+}
+
+/// Shows the call if the user named only its session, and asks for confirmation: a question's id
+/// stands for one call, a session's name for any of its questions. Returns whether the user has
+/// seen the call.
+fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
+    let Some((_, changed, sheet)) = call_of(open) else { return Ok(false) };
+    if ui.can_ask() {
+        let (width, height) = ui.err_size();
+        let (lines, hidden) = sheet.fitting(width, height.saturating_sub(4));
+        let text = Text::lines(&lines);
+        ui.talk(&text);
+        let yes = if sheet.is_easy() { "y" } else { "allow" };
+        let view = if hidden > 0 { ", or v to see all of it" } else { "" };
+        loop {
+            let line = ui.ask(text!("type `{}` to allow it{} > ", yes, view))?;
+            match line.as_deref() {
+                Some("allow" | "yes") => return Ok(true),
+                Some("y" | "Y") if sheet.is_easy() => return Ok(true),
+                Some("v") => {
+                    ui.talk(&Text::lines(&sheet.whole(Some(width))));
+                    ui.talk(&text);
+                }
+                None | Some("" | "n" | "N" | "no") => return Err(left_open()),
+                Some(_) => ui.warn(text!("type `{}`, or nothing to leave", yes)),
+            }
+        }
+    }
+    if changed == 0 {
+        return Ok(false);
+    }
+    let text = "the agent has changed its call: nothing was answered";
+    let hint = text!(
+        "`acpctl pending {}` shows the new call, `acpctl allow {}` allows it",
+        open.id,
+        open.id
+    );
+    Err(CommandError::new(ExitCode::Refused, text).hint(hint))
+}
+
+/// Returns the tool call of a question, how often it has changed, and its description.
+fn call_of(open: &InteractionInfo) -> Option<(&Shown, u32, Sheet)> {
+    let Question::Permission { shown, changed, .. } = &open.question else { return None };
+    let shown = shown.as_deref()?;
+    Some((shown, *changed, Sheet::new("", shown, *changed)))
+}
+
+/// Returns the option for yes or no if several match and acpd must know which.
+fn of_several(
+    found: &InteractionInfo,
+    options: &[OptionInfo],
+    decision: Decision,
+    always: bool,
+    ui: &mut Ui,
+) -> Result<Option<String>> {
+    let several = meant(options, decision, always);
+    if several.len() < 2 {
+        return Ok(None);
+    }
+    let verb = if decision == Decision::Allow { "allow" } else { "deny" };
+    let command = text!("{}{}", verb, if always { " --always" } else { "" });
+    let why = text!("{} options of the question mean `{}`", several.len(), command);
+    chosen_option(found, &several, why, &command, ui).map(Some)
+}
+
+/// Returns the options that yes or no can mean: those of the matching kind, or else of the next
+/// kind.
+fn meant(options: &[OptionInfo], decision: Decision, always: bool) -> Vec<&OptionInfo> {
+    let (once, forever) = match decision {
+        Decision::Allow => ("allow_once", "allow_always"),
+        Decision::Deny => ("reject_once", "reject_always"),
+    };
+    let kinds = if always { [forever, once] } else { [once, forever] };
+    let of_kind = kinds.map(|kind| options.iter().filter(|option| option.kind == kind).collect());
+    of_kind.into_iter().find(|of: &Vec<_>| !of.is_empty()).unwrap_or_default()
+}
+
+/// Asks on a terminal; otherwise fails with the list of commands. acpctl never guesses.
+fn chosen_option(
+    found: &InteractionInfo,
+    options: &[&OptionInfo],
+    why: Text,
+    command: &Text,
+    ui: &mut Ui,
+) -> Result<String> {
+    if !ui.can_ask() {
+        let lines = options.iter().map(|option| {
+            let chosen = shell_word(&option.option_id);
+            let label = about::option(option.kind.raw(), &option.name);
+            text!("\n  acpctl {} {} --option {}  # {}", command, found.id, chosen, label)
+        });
+        let hint = text!("choose one:{}", lines.collect::<Text>());
+        return Err(CommandError::usage(why).hint(hint));
+    }
+    ui.say(described(found));
+    ui.talk(&omitted_details(found));
+    let labels = options.iter().map(|option| about::option(option.kind.raw(), &option.name));
+    let at = pick(ui, "> ", labels, |_| None)?;
+    Ok(options[at].option_id.raw().to_owned())
+}
+
+/// Arbitrary, because nothing happens without an event.
+const LONG: Duration = Duration::from_hours(1);
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Event<'a> {
+    Opened {
+        interaction: &'a InteractionInfo,
+    },
+    Closed {
+        id: &'a Untrusted,
+        /// None if the question was withdrawn.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        answered: Option<&'a QuestionAnswered>,
+    },
+}
+
+fn follow(json: bool, ui: &mut Ui) -> Result {
+    // Starts the daemon if allowed.
+    info(&mut ui.door().connect()?)?;
+    let mut rows = RowWatch::begin()?;
+    let mut all = Watched::default();
+    // Printed questions, with the last line of the session's journal at that time.
+    let mut printed: BTreeMap<Untrusted, (InteractionInfo, u64)> = BTreeMap::new();
+    loop {
+        match rows.next(LONG)? {
+            Some(RowEvent::All(new)) => all = new,
+            Some(RowEvent::Changed(changed)) => all.apply(changed),
+            Some(RowEvent::Stopped) => {
+                ui.say("acpd is not running. Start it: `acpctl daemon start`");
+                continue;
+            }
+            Some(RowEvent::Away) | None => continue,
+        }
+        let is_open = |id: &Untrusted| all.interactions.iter().any(|open| open.id == *id);
+        let gone: Vec<_> = printed.extract_if(.., |id, _| !is_open(id)).collect();
+        for (id, (open, seq)) in gone {
+            let answered = answer_of(&open, seq);
+            if json {
+                ui.json_line(&Event::Closed { id: &id, answered: answered.as_ref() })?;
+                continue;
+            }
+            let end = match &answered {
+                Some(it) => text!("answered by {}: {}", person(&it.by), given(it)),
+                None => "withdrawn".into(),
+            };
+            ui.print(text!("{}  {}\n", id, Text::styled(Role::Dim, end)))?;
+        }
+        for open in &all.interactions {
+            if printed.contains_key(&open.id) {
+                continue;
+            }
+            let asks = |session: &&SessionInfo| {
+                session.agent == open.agent && Some(&session.session_id) == open.session_id.as_ref()
+            };
+            let seq = all.sessions.iter().find(asks).map_or(0, |session| session.seq);
+            printed.insert(open.id.clone(), (open.clone(), seq));
+            if json {
+                ui.json_line(&Event::Opened { interaction: open })?;
+            } else {
+                let id = Text::styled(BOLD, &open.id);
+                ui.print(text!("{}  {}\n", id, described(open)))?;
+            }
+        }
+        ui.flush()?;
+    }
+}
+
+/// Finds the answer to a question in its session's journal, after a line; none if it cannot be
+/// found.
+fn answer_of(open: &InteractionInfo, after: u64) -> Option<QuestionAnswered> {
+    let session = SessionRef::to(open.agent.raw(), open.session_id.as_ref()?.raw());
+    let mut daemon = Door { spawn: false }.connect().ok()?;
+    let mut found = None;
+    let read = daemon.read_log(session, after, |page| {
+        for entry in page.entries {
+            let line = parse(entry.line.get().as_bytes());
+            let Ok(Message::Notification { method, params: Some(params) }) = line else { continue };
+            if method != method::ANSWERED {
+                continue;
+            }
+            let answered: Option<QuestionAnswered> = serde_json::from_str(params.get()).ok();
+            found = found.take().or_else(|| answered.filter(|answered| answered.id == open.id));
+        }
+        Ok::<(), CallError>(())
+    });
+    read.ok().and(found)
 }
 
 #[cfg(test)]
@@ -322,5 +539,23 @@ mod tests {
         ");
         let none = only(Vec::new(), None).unwrap_err();
         assert_eq!(none.code(), ExitCode::NotFound);
+    }
+
+    fn options(kinds: &[&str]) -> Vec<OptionInfo> {
+        let option = |kind: &&str| {
+            let option_id = format!("o-{kind}").into();
+            OptionInfo { option_id, name: (*kind).into(), kind: (*kind).into() }
+        };
+        kinds.iter().map(option).collect()
+    }
+
+    #[test]
+    fn the_kind_that_says_so_comes_before_the_other_one() {
+        let all = options(&["allow_once", "allow_always", "allow_always", "reject_once"]);
+        let count = |decision, always| meant(&all, decision, always).len();
+        assert_eq!(count(Decision::Allow, false), 1, "the one plain yes");
+        assert_eq!(count(Decision::Allow, true), 2);
+        assert_eq!(count(Decision::Deny, true), 1);
+        assert!(meant(&options(&["chooser"]), Decision::Allow, false).is_empty());
     }
 }
