@@ -113,7 +113,7 @@ impl CopyError {
             CopyError::Open(error) => return error.hint(),
             CopyError::NoFile { .. } => "give the file that `acpctl backup` has written",
             CopyError::NothingYet { .. } => "`acpctl daemon start` begins one",
-            CopyError::NoDirectory { .. } => "make it, or give another place",
+            CopyError::NoDirectory { .. } => "create it, or choose another place",
             CopyError::Directory { .. } => "give the name of a file in it",
             CopyError::NoJournal { .. } => "`acpctl backup FILE` makes one",
             CopyError::InTheWay { .. } | CopyError::Itself { .. } => {

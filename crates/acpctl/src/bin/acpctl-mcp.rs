@@ -37,8 +37,8 @@ struct Args {
     #[arg(long, value_name = "DIR")]
     folder: Vec<PathBuf>,
     /// A command that finds mistakes in the working directory, or `detect` to choose by its files; can be repeated.
-    /// The command may run code of the directory. `editor:TOOL` is a tool that an editor provides, and is asked first
-    /// [default: none].
+    /// The command may run code of the directory. `editor:TOOL` asks this tool of an
+    /// editor first [default: none].
     #[arg(long, value_name = "COMMAND")]
     diagnostics: Vec<String>,
     /// Fail instead of starting the daemon.

@@ -132,6 +132,8 @@ fn to_daemon(
         let count = match stdin.read(&mut block) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            // The editor's end of a socket, closed with unread lines.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
             Err(error) => return Err(broken(&error)),
         };
         framer.push(&block[..count]);

@@ -24,7 +24,7 @@ use crate::ui::Ui;
     "\
 Stops acpd and its agents, and starts acpd again afterwards. The current journal is kept as acpd-before-restore-N.db \
 until you delete it.";
-    "acpctl restore ~/acpd.backup" => "Replace all conversations by those of the backup",
+    "acpctl restore ~/acpd.backup" => "Replace all conversations with those of the backup",
 ))]
 pub(super) struct Restore {
     /// The backup.

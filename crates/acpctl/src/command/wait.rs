@@ -168,7 +168,9 @@ fn check(waited: &mut [Watch], json: bool, ui: &mut Ui) -> Result {
 fn late(waited: &[Watch], timeout: Option<Duration>) -> CommandError {
     let left = waited.iter().filter(|one| one.end.is_none());
     let names: Vec<_> = left.map(|one| one.session.handle()).collect();
-    let after = timeout.map(|time| text!(" after {}", human::duration(time.as_millis() as u64)));
+    let after = timeout
+        .filter(|time| time.as_secs() > 0)
+        .map(|time| text!(" after {}", human::duration(time.as_millis() as u64)));
     let all = Text::join(names.iter().map(|name| Text::from(*name)), ", ");
     let text = text!("timed out{}; still working: {}", after, all);
     let word = names.first().map_or_else(|| "SESSION".into(), |name| shell_word(name));

@@ -71,7 +71,7 @@ pub(super) enum SessionCommand {
     Export(export::Export),
     /// Show the modes of a session, or switch to one.
     Mode(settings::ModeArgs),
-    /// Show the options of a session, the values of one, or set one.
+    /// Show the options of a session or the values of an option, or set it.
     Set(settings::SetArgs),
     /// List the slash commands of a session's agent.
     Commands(settings::CommandsArgs),
@@ -130,7 +130,7 @@ pub(super) enum SessionCommand {
         cwd: PathBuf,
     },
     /// Give up a session that cannot be restored: the next prompt continues in a new session of the agent, with a
-    /// summary or a transcript (`reseed`).
+    /// summary, or the transcript if `reseed` in the configuration says so.
     #[command(after_long_help = examples!(
         "acpctl session reseed main" =>
             "Continue in a new session if the agent cannot restore it",
