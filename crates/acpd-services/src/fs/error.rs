@@ -40,7 +40,10 @@ impl FsError {
             FsError::TooFar { .. } | FsError::TooSlow { .. } => {
                 Some("read that part with a tool, like `tail` or `sed`")
             }
-            _ => None,
+            FsError::NotFound { .. }
+            | FsError::Cancelled { .. }
+            | FsError::NotAFile { .. }
+            | FsError::Io { .. } => None,
         }
     }
 

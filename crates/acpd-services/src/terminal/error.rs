@@ -32,7 +32,10 @@ impl TerminalError {
             TerminalError::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("check the command and the PATH of the agent's environment")
             }
-            _ => None,
+            TerminalError::Unknown { .. }
+            | TerminalError::NoDirectory { .. }
+            | TerminalError::BadVariable { .. }
+            | TerminalError::Start { .. } => None,
         }
     }
 }

@@ -51,6 +51,7 @@ impl Terminals {
 
     /// Runs a command (`terminal/create`). After an error nothing runs.
     pub fn create(&mut self, request: CreateTerminal) -> Result<(), TerminalError> {
+        debug_assert!(!self.held.contains_key(&request.id), "the ids of terminals are unique");
         self.ending.retain(|gone| gone.has_changed().is_ok());
         let owned = self.held.values().filter(|terminal| terminal.owner == request.owner);
         if owned.count() >= MOST_OF_OWNER {

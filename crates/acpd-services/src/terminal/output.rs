@@ -81,15 +81,11 @@ pub(super) fn read(
         } else if ready.contains(&Ready::Pipe) {
             match pipe.read(&mut piece) {
                 Ok(n) if n > 0 => keep(&piece[..n]),
-                Err(error) if is_nothing_yet(&error) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 _ => open = false,
             }
         }
     }
-}
-
-fn is_nothing_yet(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// Reads what the pipe holds now, at most [`PIPE`] bytes: others may write meanwhile.
@@ -102,7 +98,6 @@ fn keep_rest(pipe: &mut End, piece: &mut [u8], keep: impl Fn(&[u8])) -> io::Resu
                 total += n;
                 keep(&piece[..n]);
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
             Err(error) => return Err(error),
         }

@@ -113,7 +113,7 @@ fn run(
         spawn(format!("keep {pid}"), move || {
             keep(&mut tree, kept.map(|_| id), grace, &queue);
             children.reap(held.id());
-            // A keeper process would end the tree without its lease.
+            // Last: without its lease, a keeper process ends the tree.
             drop((alive, lease));
             gone_wake.write_all(b"!").ok();
         })

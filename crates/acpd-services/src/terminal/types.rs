@@ -17,7 +17,7 @@ pub const USUAL_OUTPUT: u64 = 1 << 20;
 /// Bytes of output kept at most.
 pub const MOST_OUTPUT: u64 = 2 << 20;
 
-/// Closed when nothing of a tree is left.
+/// Closed when nothing of a tree is left. Nothing is ever sent.
 pub(super) type Gone = watch::Receiver<()>;
 
 /// Reaper of this process's children. A reaper of unknown children must leave these alone.
