@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::TrySendError;
 use std::time::Instant;
 
+use acpd_api::Histogram;
 use acpd_core::{Accepted, Batch, Effect, Timing};
 use acpd_store::{CommitBatch, Writer};
 
@@ -15,7 +16,7 @@ const PENDING: usize = 32;
 /// The store's writer has died. Nothing can be stored, so nothing may run.
 pub(super) struct WriterDied;
 
-pub(super) struct Pending {
+struct Pending {
     /// `None` if there is nothing to commit, only an order to keep.
     tag: Option<u64>,
     /// When the records were given to the store.
@@ -25,20 +26,40 @@ pub(super) struct Pending {
 }
 
 pub(super) struct Commits {
-    pub(super) writer: Writer,
-    pub(super) pending: VecDeque<Pending>,
+    writer: Writer,
+    pending: VecDeque<Pending>,
     /// Batches for which the store had no room.
     unsent: VecDeque<CommitBatch>,
     next_tag: u64,
-    pub(super) failing: bool,
+    failing: bool,
     /// Times of transactions.
-    pub(super) took: Timing,
+    took: Timing,
 }
 
 impl Commits {
     pub(super) fn new(writer: Writer) -> Commits {
         let (pending, unsent) = (VecDeque::new(), VecDeque::new());
         Commits { writer, pending, unsent, next_tag: 0, failing: false, took: Timing::quick() }
+    }
+
+    pub(super) fn into_writer(self) -> Writer {
+        self.writer
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.pending.len()
+    }
+
+    pub(super) fn latency(&self) -> Histogram {
+        self.took.histogram()
+    }
+
+    pub(super) fn is_failing(&self) -> bool {
+        self.failing
     }
 
     /// Returns whether agents may be read.
@@ -49,12 +70,12 @@ impl Commits {
     /// Gives the records of a batch to the store, and queues its effects. Returns the effects if
     /// they have nothing to wait for. `urgent` effects are not handled here.
     pub(super) fn push(&mut self, batch: Batch) -> Result<Vec<Effect>, WriterDied> {
-        let is_sent = !batch.records.is_empty();
-        if !is_sent && (self.pending.is_empty() || batch.effects.is_empty()) {
+        let needs_commit = !batch.records.is_empty();
+        if !needs_commit && (self.pending.is_empty() || batch.effects.is_empty()) {
             return Ok(batch.effects);
         }
         crash::point("before-commit");
-        self.queue(batch, is_sent)?;
+        self.queue(batch, needs_commit)?;
         Ok(Vec::new())
     }
 
@@ -63,14 +84,14 @@ impl Commits {
         self.queue(Batch::default(), true)
     }
 
-    fn queue(&mut self, batch: Batch, is_sent: bool) -> Result<(), WriterDied> {
+    fn queue(&mut self, batch: Batch, needs_commit: bool) -> Result<(), WriterDied> {
         let Batch { records, durable, effects, accepted, .. } = batch;
-        self.next_tag += u64::from(is_sent);
-        let tag = is_sent.then_some(self.next_tag);
+        self.next_tag += u64::from(needs_commit);
+        let tag = needs_commit.then_some(self.next_tag);
         let since = (!records.is_empty()).then(Instant::now);
         self.pending.push_back(Pending { tag, since, effects, accepted });
         self.unsent.extend(tag.map(|tag| CommitBatch { records, durable, tag }));
-        if is_sent { self.send() } else { Ok(()) }
+        if needs_commit { self.send() } else { Ok(()) }
     }
 
     pub(super) fn send(&mut self) -> Result<(), WriterDied> {
@@ -109,5 +130,10 @@ impl Commits {
             &mut batch.effects
         });
         (batches.collect(), accepted)
+    }
+
+    /// Records that the journal can be written. Returns whether that is news.
+    pub(super) fn works(&mut self) -> bool {
+        std::mem::take(&mut self.failing)
     }
 }

@@ -26,7 +26,7 @@ impl Relay {
         match effect {
             Effect::Client(client, what) => self.send(client, what, out),
             // After its queued lines.
-            Effect::Close(client) => drop(self.sinks.by_client.remove(&client)),
+            Effect::Close(client) => self.sinks.remove(client),
             Effect::Host(host, order) => self.tell_host(host, order, out),
             Effect::Index(session) => self.readers.index.update(session),
             Effect::Spawn { host, agent } => match self.agents.config.agent(&agent) {
@@ -162,8 +162,8 @@ impl Relay {
 
     pub(super) fn send(&mut self, client: ClientId, mut what: ToClient, out: &mut Batch) {
         if let ToClient::Status { part: StatusPart::Metrics(metrics), .. } = &mut what {
-            metrics.queues.transactions = self.commits.pending.len() as u64;
-            metrics.latencies.commit = self.commits.took.histogram();
+            metrics.queues.transactions = self.commits.waiting() as u64;
+            metrics.latencies.commit = self.commits.latency();
             (metrics.journal.removed, metrics.journal.given_back) =
                 (self.tidied.removed, self.tidied.given_back);
         }

@@ -42,7 +42,7 @@ impl Relay {
 
     pub(super) fn client_event(&mut self, client: ClientId, news: FromClient, out: &mut Batch) {
         let event = match news {
-            FromClient::Sink(sink) => return drop(self.sinks.by_client.insert(client, sink)),
+            FromClient::Sink(sink) => return self.sinks.insert(client, sink),
             FromClient::Event(event) => event,
         };
         match &event {
@@ -51,7 +51,7 @@ impl Relay {
             }
             ClientEvent::Drained if !self.sinks.drained(client) => return,
             ClientEvent::Closed => {
-                self.sinks.by_client.remove(&client);
+                self.sinks.remove(client);
                 self.traces.end(client);
             }
             _ => {}
@@ -110,7 +110,7 @@ impl Relay {
     }
 
     fn store_works(&mut self, out: &mut Batch) {
-        if std::mem::take(&mut self.commits.failing) {
+        if self.commits.works() {
             tracing::warn!("the journal can be written again");
             self.input(Input::StoreWorks, out);
         }

@@ -198,7 +198,7 @@ impl Relay {
     /// Runs until the hub says that everything is over, or the daemon leaves.
     pub async fn run(mut self, mut from: Sources) -> Ended {
         while self.end.is_none() {
-            self.opening.open_if_ready(self.commits.pending.is_empty());
+            self.opening.open_if_ready(self.commits.is_empty());
             let (opening, idle) = (self.opening.by(), self.idle_at);
             let mut out = Batch::default();
             let deadline = self.hub.deadline();
@@ -262,9 +262,9 @@ impl Relay {
         };
         tokio::join!(self.helpers.end(), self.terminals.end(), awake);
         // Without their sinks the writers end after their queued lines.
-        self.sinks.by_client.clear();
+        self.sinks.clear();
         let restart = self.restart.filter(|_| self.end != Some(End::Aborted));
-        Ended { writer: self.commits.writer, clients: from.clients, restart }
+        Ended { writer: self.commits.into_writer(), clients: from.clients, restart }
     }
 
     /// Ends the daemon only: agents continue under their shims.
@@ -302,7 +302,7 @@ impl Relay {
     /// Sends an empty commit through the store, whose report is the sign of life for the service
     /// manager.
     fn pulse(&mut self, pulse: &mut Pulse) {
-        if self.commits.failing {
+        if self.commits.is_failing() {
             // The store has answered: it tries again by itself, and reports nothing until it
             // succeeds.
             return pulse.answer();
@@ -344,7 +344,7 @@ impl Relay {
 
     /// Executes committed effects, without taking new events.
     async fn last_effects(&mut self, from: &mut Sources) {
-        while !self.commits.pending.is_empty() {
+        while !self.commits.is_empty() {
             let Some(report) = from.reports.recv().await else { return };
             self.reported(report, &mut from.pulse, &mut Batch::default());
         }

@@ -13,10 +13,18 @@ use crate::config::Daemon;
 /// it.
 const OVERRUN: usize = 8;
 
+/// Room for optional lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    Enough,
+    /// The client has to read first.
+    None,
+    Gone,
+}
+
 /// The sending ends of all connections. Events for the hub are returned.
 pub(super) struct Sinks {
-    /// A connection that is removed here is closed after its queued lines.
-    pub(super) by_client: BTreeMap<ClientId, Sink>,
+    by_client: BTreeMap<ClientId, Sink>,
     /// Bytes from which on a client lags.
     lagging: usize,
     /// Bytes from which on a client is disconnected.
@@ -28,6 +36,19 @@ impl Sinks {
         let lagging = daemon.client_queue as usize;
         let most = lagging * OVERRUN + daemon.line_limit as usize;
         Sinks { by_client: BTreeMap::new(), lagging, most }
+    }
+
+    pub(super) fn insert(&mut self, client: ClientId, sink: Sink) {
+        self.by_client.insert(client, sink);
+    }
+
+    /// Closes a connection after its queued lines.
+    pub(super) fn remove(&mut self, client: ClientId) {
+        self.by_client.remove(&client);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.by_client.clear();
     }
 
     pub(super) fn send(&mut self, client: ClientId, what: ToClient) -> Option<ClientEvent> {
@@ -48,10 +69,13 @@ impl Sinks {
         None
     }
 
-    /// Returns whether there is room for an optional line, which never makes a client lag; `None` if
-    /// the client is gone.
-    pub(super) fn has_room(&self, client: ClientId) -> Option<bool> {
-        Some(self.by_client.get(&client)?.waiting() < self.lagging / 2)
+    /// Returns the room for an optional line, which never makes a client lag.
+    pub(super) fn room(&self, client: ClientId) -> Room {
+        match self.by_client.get(&client) {
+            Some(sink) if sink.waiting() < self.lagging / 2 => Room::Enough,
+            Some(_) => Room::None,
+            None => Room::Gone,
+        }
     }
 
     pub(super) fn offer(&self, client: ClientId, line: Bytes) {

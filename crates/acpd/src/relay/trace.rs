@@ -20,7 +20,7 @@ use bytes::Bytes;
 use glob::Pattern;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::sinks::Sinks;
+use super::sinks::{Room, Sinks};
 
 /// Longest line whose content is shown, in bytes.
 const SHOWN: usize = 256 << 10;
@@ -175,8 +175,8 @@ impl Tracer {
         {
             return true;
         }
-        let has_room = sinks.has_room(self.client);
-        if has_room == Some(true) {
+        let room = sinks.room(self.client);
+        if room == Room::Enough {
             let message = self.full.then(|| shown(line, bytes, method)).flatten();
             let (agent, client) = match way.peer {
                 Peer::Agent(host) => (hub.agent_of(host).map(Into::into), None),
@@ -212,7 +212,7 @@ impl Tracer {
             let asked = ShownRequest { method: method.to_owned(), session, at: Instant::now() };
             self.open.insert((way.peer, way.to_peer, id), asked);
         }
-        has_room.is_some()
+        room != Room::Gone
     }
 
     fn concerns(&self, peer: Peer, session: Option<&str>, hub: &Hub) -> bool {

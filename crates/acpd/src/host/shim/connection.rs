@@ -85,7 +85,7 @@ impl Supervisor {
         if outbox.len() >= OUTBOX {
             return;
         }
-        let acked = self.output.acked;
+        let acked = self.output.acked();
         if acked > sent.ack {
             crash::point("before-ack");
             sent.ack = acked;
@@ -231,10 +231,10 @@ mod tests {
                 _ => 0,
             });
             assert_eq!(told.sum::<usize>(), lines);
-            assert_eq!(supervisor.output.acked, 0, "nothing is committed");
+            assert_eq!(supervisor.output.acked(), 0, "nothing is committed");
         }
         supervisor.output.ack(6);
-        assert_eq!(supervisor.output.acked, 6);
+        assert_eq!(supervisor.output.acked(), 6);
     }
 
     #[tokio::test]

@@ -11,12 +11,11 @@ const UNACKED: u64 = 4 << 20;
 pub(super) struct Output {
     framer: Framer,
     line_limit: usize,
-    pub(super) received: u64,
+    received: u64,
     /// End of the last line that was passed on.
     handed: u64,
-    /// Everything before this is committed, or a part of a line that is known to be dropped: the
-    /// shim may forget it.
-    pub(super) acked: u64,
+    /// Everything before this is committed, or a part of a line that is known to be dropped.
+    acked: u64,
 }
 
 /// Bytes in between are missing.
@@ -36,6 +35,15 @@ impl Output {
 
     pub(super) fn ack(&mut self, offset: u64) {
         self.acked = self.acked.max(offset);
+    }
+
+    /// Returns the offset up to which the shim may forget the output.
+    pub(super) fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    pub(super) fn received(&self) -> u64 {
+        self.received
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -115,14 +123,14 @@ mod tests {
         assert_eq!(ends(&output.frames()), [8]);
         output.push(8, b" by far").unwrap();
         assert!(output.frames().is_empty());
-        assert_eq!(output.acked, 0, "nobody else knows yet that the line is dropped");
+        assert_eq!(output.acked(), 0, "nobody else knows yet that the line is dropped");
         output.ack(8);
         output.push(15, b"!").unwrap();
         assert!(output.frames().is_empty());
-        assert_eq!(output.acked, 16);
+        assert_eq!(output.acked(), 16);
         output.push(16, b"\n{}\n").unwrap();
         assert_eq!(ends(&output.frames()), [20]);
-        assert_eq!(output.acked, 16, "the end of the line is no part of it");
+        assert_eq!(output.acked(), 16, "the end of the line is no part of it");
     }
 
     #[test]

@@ -214,7 +214,7 @@ impl Supervisor {
 
     /// Does not change in a connection that achieves nothing.
     fn progress(&self) -> (u64, u64, u64, Reported) {
-        (self.output.received, self.output.acked, self.written, self.reported)
+        (self.output.received(), self.output.acked(), self.written, self.reported)
     }
 
     /// Tries to reach the shim until it answers or is dead.
@@ -230,7 +230,7 @@ impl Supervisor {
                 Identity::Dead => return Found::Dead,
                 Identity::Alive(record) => {
                     self.place.reaper.know_shim(self.host, record.shim);
-                    match Link::open(&record, self.output.acked).await {
+                    match Link::open(&record, self.output.acked()).await {
                         Ok((link, hello)) => return Found::Reached(link, hello),
                         Err(error) => tracing::debug!(host = self.host.0, %error, "no answer"),
                     }
@@ -393,7 +393,7 @@ impl Supervisor {
                 self.reported = Reported::Running;
                 let ProcessId { pid, start } = agent.unwrap_or(self.leader);
                 let length = leftover.as_ref().map_or(0, |leftover| leftover.bytes.limit());
-                HostEvent::Adopted { pid, start, end: self.output.received + length }
+                HostEvent::Adopted { pid, start, end: self.output.received() + length }
             } else {
                 self.reported = Reported::Ended;
                 HostEvent::Lost { reason: "the agent's shim process was killed".to_owned() }
@@ -437,7 +437,7 @@ impl Supervisor {
 
     /// Returns the output that the dead shim kept, if nothing is missing before it.
     fn leftover(&mut self) -> Option<Leftover> {
-        let found = self.shim_dir.leftover(self.output.received);
+        let found = self.shim_dir.leftover(self.output.received());
         let leftover = found.inspect_err(|error| {
             let error = with_sources(error);
             tracing::error!(
@@ -470,7 +470,7 @@ impl Supervisor {
                 return Ok(());
             }
             bytes = rest;
-            let at = self.output.received;
+            let at = self.output.received();
             // Each piece begins where the last one ended.
             if self.output.push(at, &piece).is_ok() {
                 let frames = self.output.frames();
