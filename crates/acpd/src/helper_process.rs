@@ -91,7 +91,7 @@ impl Helpers {
             // the daemon.
             command.env("ACPD_HOST", "-");
             detach_child(&mut command);
-            Ok((reaper.start_child(&mut command, true)?, output))
+            Ok((reaper.start_users(&mut command)?, output))
         };
         // Off the runtime: a program or a directory may be on a disk that does not answer.
         let (mut child, output) =

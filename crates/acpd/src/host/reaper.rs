@@ -127,7 +127,7 @@ struct Swept {
 /// Terminals start their children here.
 impl acpd_services::terminal::Children for Reaper {
     fn start(&self, command: &mut Command) -> io::Result<Child> {
-        self.start_child(command, false)
+        self.start_child(command)
     }
 
     fn discard(&self, child: Child) {
@@ -161,15 +161,23 @@ impl Reaper {
         locked(&self.family)
     }
 
-    /// Starts a child that the caller has to reap or discard. Processes of a command of the user
-    /// belong to no agent.
-    pub(crate) fn start_child(&self, command: &mut Command, is_users: bool) -> io::Result<Child> {
+    /// Starts a child that the caller has to reap or discard.
+    pub(crate) fn start_child(&self, command: &mut Command) -> io::Result<Child> {
+        self.start_one(command, None)
+    }
+
+    /// Like [`Reaper::start_child`], for a command of the user: its processes belong to no agent.
+    pub(crate) fn start_users(&self, command: &mut Command) -> io::Result<Child> {
+        self.start_one(command, Some(Whose::Users))
+    }
+
+    fn start_one(&self, command: &mut Command, whose: Option<Whose>) -> io::Result<Child> {
         self.lock().starting += 1;
         let child = start(command);
         let mut family = self.lock();
         if let Ok(child) = &child {
             family.children.insert(child.id());
-            if is_users {
+            if whose == Some(Whose::Users) {
                 family.users.insert(child.id());
             }
         }
@@ -384,7 +392,7 @@ mod tests {
         let mut command = Command::new("sleep");
         command.arg("600").env("ACPD_HOST", "left-1").stdin(Stdio::null());
         detach_child(&mut command);
-        let child = reaper.start_child(&mut command, false).unwrap();
+        let child = reaper.start_child(&mut command).unwrap();
         let leader = ProcessId::of(child.id()).unwrap();
         reaper.know_shim(host, leader);
         let marker = "left-1".to_owned();
@@ -412,7 +420,7 @@ mod tests {
         command.arg("600").stdin(Stdio::null());
         detach_child_into(&mut command, OwnedFd::from(full).into());
         let starter = reaper.clone();
-        let start = thread::spawn(move || starter.start_child(&mut command, true).unwrap());
+        let start = thread::spawn(move || starter.start_users(&mut command).unwrap());
         while reaper.lock().starting == 0 {
             thread::yield_now();
         }
@@ -436,7 +444,7 @@ mod tests {
             let mut other = Command::new("sleep");
             other.arg("600").stdin(Stdio::null());
             detach_child(&mut other);
-            asker.discard(asker.start_child(&mut other, true).unwrap());
+            asker.discard(asker.start_users(&mut other).unwrap());
             // The thread answers, too.
             asker.usage(vec![own]).await;
         };

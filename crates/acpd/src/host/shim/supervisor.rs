@@ -168,10 +168,12 @@ impl Supervisor {
         if self.shim_dir.path().is_dir() {
             return self.supervise().await;
         }
-        // The agent was never started, was a child of acpd 0.2, or the journal is a restored copy.
+        // The agent was never started, was a child of a daemon of 0.2 or earlier, or the journal is
+        // a restored copy.
         self.reported = Reported::Ended;
         let reason = "its process is gone".to_owned();
         self.report(HostEvent::Lost { reason }).await;
+        // Pid 0 if the leader is unknown: then only the mark finds its processes.
         let (marker, leader) = (self.shim_dir.marker().to_owned(), self.leader);
         self.place.reaper.sweep(self.host, move || Orphans::marked(&marker, leader));
     }
