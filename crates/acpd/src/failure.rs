@@ -1,7 +1,6 @@
 //! Errors for people: what failed, and what to do about it.
 
 use std::fmt;
-use std::io;
 
 use acpd_api::ExitCode;
 use acpd_core::SpawnError;
@@ -25,14 +24,8 @@ impl Failure {
         SpawnError { message: self.message, hint: self.hint, permanent }
     }
 
-    pub(crate) fn system(what: &str, error: impl fmt::Display) -> Failure {
+    pub fn system(what: &str, error: impl fmt::Display) -> Failure {
         Failure::new(format!("{what}: {error}"), None::<String>)
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        Failure::new(error, None::<String>)
     }
 }
 

@@ -113,9 +113,12 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         }
         #[cfg(feature = "crash-points")]
         Command::CrashPoints => print(&acpd::crash::POINTS.join("\n")),
-        Command::Environment => acpd::login_shell::print()?,
-        Command::Discover { json } => acpd::discover::run(json)?,
-        Command::Man { dir } => clap_mangen::generate_to(Cli::command(), dir)?,
+        Command::Environment => acpd::login_shell::print()
+            .map_err(|error| Failure::system("cannot report the environment", error))?,
+        Command::Discover { json } => acpd::discover::run(json)
+            .map_err(|error| Failure::system("cannot look for agents", error))?,
+        Command::Man { dir } => clap_mangen::generate_to(Cli::command(), dir)
+            .map_err(|error| Failure::system("cannot write the manual pages", error))?,
         Command::ScriptedAgent => {
             let state = acpd_demo::Options::default_state();
             return Ok(acpd_demo::run(acpd_demo::Options::new(state)));
