@@ -70,7 +70,10 @@ fn size(what: &ToClient) -> usize {
         ToClient::Status { status, .. } => 2048 * (1 + status.agents.len() + status.sessions.len()),
         ToClient::Values(values) => 1024 + values.extra.len(),
         ToClient::Search { search, .. } => 1024 * (1 + search.sessions.len()),
-        _ => 1024,
+        ToClient::Read(_)
+        | ToClient::Log(_)
+        | ToClient::Usage { .. }
+        | ToClient::LogLevel { .. } => 1024,
     }
 }
 
@@ -282,7 +285,7 @@ pub(crate) async fn serve(
         }
     }
     let read = async {
-        // Ends with this task, before the last lines are written.
+        // The reader is dropped with this future, so that its half line no longer counts.
         let mut lines = lines;
         while let Some(next) = lines.next().await {
             for news in looked_up(next, are_here, &config).await {
