@@ -48,7 +48,9 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_s
 
 #[derive(Debug)]
 pub struct Door {
-    /// The path of the socket's file, if the file is this daemon's.
+    /// The path of the socket's file, if the file is this daemon's, with its
+    /// [identity](socket::file_id): another file at the path has another one. `None` if it is
+    /// missing.
     place: Option<(PathBuf, Option<(u64, u64)>)>,
     listener: Listener,
 }

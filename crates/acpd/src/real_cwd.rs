@@ -57,7 +57,8 @@ pub(crate) fn name_sessions(snapshot: &mut Snapshot) {
     let sessions = snapshot.sessions.values();
     let wanted: BTreeSet<String> = sessions.map(|session| session.row.cwd.clone()).collect();
     let (found, names_found) = mpsc::channel();
-    // A disk that does not answer blocks only this thread. Without it no name is found.
+    // A disk that does not answer blocks only this thread. If the thread cannot be started, no
+    // name is found.
     let looks = move || {
         for cwd in wanted {
             let real = real(Path::new(&cwd));

@@ -475,7 +475,7 @@ texts! {
     File: PathBuf, Directory::wanted(), pattern("^(~/|/)"),
         |text| directory(text)?.ok_or(Some("names no file"));
 
-    /// Whether an agent is started again after the end that it was not asked for.
+    /// Whether an agent is started again after an end that nobody asked for.
     OnFailure: bool, "\"on-failure\" or \"never\"", json!({"enum": ["on-failure", "never"]}),
         |text| choice(text, "on-failure", "never");
 
