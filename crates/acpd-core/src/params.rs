@@ -71,7 +71,7 @@ pub(crate) fn path(member: &str, text: &str) -> Result<(), Fault> {
 
 pub(crate) fn valid_name(name: &str) -> Result<(), Fault> {
     let bad = name.is_empty()
-        || name.len() > 100
+        || name.chars().count() > 100
         || name.starts_with('-')
         || name.trim() != name
         || name.chars().any(char::is_control);
