@@ -124,21 +124,27 @@ impl Cx {
 /// ```
 #[derive(Debug, Default)]
 pub(crate) struct Shutdown {
-    is_begun: bool,
-    /// The agents are gone, or the end was requested again.
-    is_over: bool,
+    stage: Stage,
     /// The user stopped the daemon, so clients need not reconnect.
     pub(crate) for_good: bool,
     watchers: Vec<Requester>,
 }
 
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Stays,
+    Ending,
+    Ended,
+}
+
 impl Shutdown {
     pub(crate) fn is_begun(&self) -> bool {
-        self.is_begun
+        self.stage != Stage::Stays
     }
 
     pub(crate) fn is_ending(&self) -> bool {
-        self.is_begun && !self.is_over
+        self.stage == Stage::Ending
     }
 
     pub(crate) fn watch(&mut self, to: Requester) {
@@ -147,12 +153,12 @@ impl Shutdown {
     }
 
     pub(crate) fn begin(&mut self) {
-        self.is_begun = true;
+        self.stage = Stage::Ending;
     }
 
     /// Returns the clients that wait for the end.
     pub(crate) fn end(&mut self) -> Vec<Requester> {
-        (self.is_begun, self.is_over) = (true, true);
+        self.stage = Stage::Ended;
         std::mem::take(&mut self.watchers)
     }
 }
