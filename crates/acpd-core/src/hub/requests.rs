@@ -101,8 +101,9 @@ impl Hub {
         self.give_up_ask(ask, Some(session)).is_some()
     }
 
-    /// Lets the answer count only as the end of the turn. `session`: the agent's id.
-    pub(crate) fn abandon_prompt(&mut self, key: SessionKey, session: String) {
+    /// Lets the answer to a prompt count only as the end of the turn.
+    pub(crate) fn abandon_prompt(&mut self, key: SessionKey) {
+        let session = self.session(key).row.agent_id.clone();
         let is_it =
             |asked: &Asked| matches!(asked.purpose, Purpose::Prompt { session } if session == key);
         let mut asked = self.requests.asked.iter_mut();

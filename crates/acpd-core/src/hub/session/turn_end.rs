@@ -139,8 +139,7 @@ impl Hub {
 
     /// The agent was asked to end the turn, and is stopped if it does not.
     pub(crate) fn abandon_turn(&mut self, key: SessionKey, fault: &Fault) {
-        let id = self.session(key).row.agent_id.clone();
-        self.abandon_prompt(key, id);
+        self.abandon_prompt(key);
         self.interrupt_turn(key, fault);
     }
 
