@@ -60,8 +60,10 @@ struct Page(String);
 impl Page {
     fn family(&mut self, name: &str) {
         let mut families = FAMILIES.lines().filter_map(|line| line.split_once(' '));
-        let of_name = families.find(|(family, _)| *family == name).map(|(_, rest)| rest);
-        let (kind, help) = of_name.and_then(|rest| rest.split_once(' ')).unwrap_or_default();
+        let of_name = families.find(|(family, _)| *family == name);
+        let (kind, help) = of_name
+            .and_then(|(_, rest)| rest.split_once(' '))
+            .expect("each family has a line in the table");
         // Writing to a string does not fail.
         let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
     }
