@@ -112,7 +112,7 @@ pub(crate) fn login_hint(agent: &str) -> String {
     format!("`acpctl auth login {agent}`, then try again")
 }
 
-/// What an agent's refusal of a request says about its login.
+/// Meaning of an agent's refusal of a request for its login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Other,

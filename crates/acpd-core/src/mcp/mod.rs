@@ -26,11 +26,11 @@
 //! Architecture invariant: the values that configured servers refer to never enter the hub, so no
 //! record, journal or error holds them.
 //!
-//! Lists of MCP servers are in a session's params, and kept with the session. Two clients may have servers with the same id, so the agent gets acpd's ids (`acpd-1-7`). In a
-//! session's list, `serverId` holds acpd's number, the client's number and the client's id
-//! (`LentServer`). So the owner is on disk, and another client can replace an absent one. The
-//! list also keeps servers that the agent does not take, because acpd's tools call them
-//! (`_acpd/mcp/call`).
+//! Lists of MCP servers are in a session's params, and kept with the session. Two clients may have
+//! servers with the same id, so the agent gets acpd's ids (`acpd-1-7`). In a session's list,
+//! `serverId` holds acpd's number, the client's number and the client's id (`LentServer`). So the
+//! owner is on disk, and another client can replace an absent one. The list also keeps servers that
+//! the agent does not take, because acpd's tools call them (`_acpd/mcp/call`).
 
 pub(crate) mod client_servers;
 

@@ -24,7 +24,7 @@ pub fn stderr_to(file: &File) -> io::Result<()> {
 #[derive(Debug)]
 pub struct StartupPipe {
     pipe: PipeReader,
-    /// Whether the daemon ends with this process: on Windows only, where a Job releases no process.
+    /// The daemon ends with this process: on Windows only, where a Job may release no process.
     pub is_bound: bool,
 }
 
@@ -81,7 +81,7 @@ pub(super) fn report_pipe(value: &str) -> Option<ReportPipe> {
 pub struct PipedProcess {
     pub input: End,
     pub output: End,
-    /// Whether the process ends with this one, see [`is_bound`].
+    /// The process ends with this one: on Windows only, see [`is_bound`].
     pub is_bound: bool,
     process: Child,
 }

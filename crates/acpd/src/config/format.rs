@@ -475,11 +475,11 @@ texts! {
     File: PathBuf, Directory::wanted(), pattern("^(~/|/)"),
         |text| directory(text)?.ok_or(Some("names no file"));
 
-    /// Whether an agent is started again after an end that nobody asked for.
+    /// Start of an agent after an end that the user did not ask for.
     OnFailure: bool, "\"on-failure\" or \"never\"", json!({"enum": ["on-failure", "never"]}),
         |text| choice(text, "on-failure", "never");
 
-    /// Whether a turn without a word of the agent has failed.
+    /// Failure of a turn without a word of the agent.
     Failed: bool, "\"ended\" or \"failed\"", json!({"enum": ["ended", "failed"]}),
         |text| choice(text, "failed", "ended");
 

@@ -1,4 +1,4 @@
-//! What scripts get from `acpctl`, word for word: lines of a shell without a terminal, and what they print.
+//! Output of `acpctl` in scripts, word for word: lines of a shell without a terminal, and what they print.
 
 use acpd_test::harness::{Agent, Config, Running};
 
@@ -9,7 +9,7 @@ use crate::{echo, home_with};
 const SHOWS_CODES: &str = r#"acpctl() { command acpctl "$@"; c=$?; [ $c = 0 ] || echo "[exit $c]" >&2; return $c; }
 "#;
 
-/// What differs from run to run.
+/// Parts that differ from run to run.
 const DIFFERENT: [(&str, &str); 7] = [
     (r"user/\d+", "user/[id]"),
     (r#""(at|since|startedAt|created|updated|lastLine|seq|pid)": ?\d+"#, r#""$1": [number]"#),
