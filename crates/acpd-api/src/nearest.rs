@@ -3,8 +3,8 @@
 /// Most bytes to compare: a comparison takes memory for the product of the lengths.
 const LONGEST: usize = 128;
 
-/// The candidate nearest to a text; `None` if all are too far. Two swapped letters are one step,
-/// and so is a part behind a dash; a word that only begins in the same way is far.
+/// The candidate nearest to a text; `None` if all are too far. Two swapped letters count as one
+/// change, and so does an end that was added after a dash.
 pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let is_short = |known: &&str| typed.len() <= LONGEST && known.len() <= LONGEST;
     let candidates = candidates.into_iter().filter(is_short);

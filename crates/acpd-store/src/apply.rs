@@ -1,5 +1,5 @@
-//! Records in SQL, with the meaning of [`acpd_core::record::Snapshot::apply`]. The writer thread runs them, one
-//! `Apply` per transaction.
+//! Records in SQL, with the meaning of [`acpd_core::record::Snapshot::apply`]. The writer thread
+//! runs them, one `Apply` per transaction.
 
 use std::collections::HashMap;
 

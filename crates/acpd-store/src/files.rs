@@ -1,7 +1,8 @@
 //! Notices when the files of an open database are removed, replaced or cut.
 //!
-//! SQLite keeps writing into such files, and the next daemon finds nothing of it. A cut is seen by
-//! the length, so one that a checkpoint has filled up again before the next commit is not noticed.
+//! SQLite keeps writing into such files, and the next daemon would not find these writes. A file
+//! that was cut is recognized by its length. If a checkpoint makes it longer again before the next
+//! commit, the cut is not noticed.
 
 use std::fs;
 use std::io;
@@ -60,8 +61,8 @@ impl Files {
         self.is_cut_expected
     }
 
-    /// Takes the length of the database while its log is not emptied: a file that is not longer is
-    /// no longer expected to be cut.
+    /// Compares the file with the length of the database, while nothing empties the log. A file that
+    /// is longer will still be cut; one that is not was cut already.
     pub(crate) fn has_length(&mut self, length: u64) -> Result<(), StoreError> {
         self.database.check(self.shortest)?;
         self.is_cut_expected = self.database.length() > length;

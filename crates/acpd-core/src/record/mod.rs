@@ -214,7 +214,7 @@ pub enum Desired {
 pub struct HostRow {
     pub host: HostId,
     pub agent: String,
-    /// Leader's process id; 0 if it is unknown, also whether the process was started.
+    /// Leader's process id. 0: unknown, and the process may not have started.
     pub pid: u32,
     /// Leader's start time from `acpd-sys`. Together with `pid` it identifies the process.
     pub start: u64,

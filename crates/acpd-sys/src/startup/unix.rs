@@ -12,7 +12,7 @@ use nix::unistd::{ForkResult, dup2_stderr, fork};
 use crate::process::{detach_child, inherited, leave_inherited, start_detached, take_inherited};
 use crate::wait::End;
 
-/// Returns whether this process ends with others: on Windows only.
+/// Returns whether a Job of Windows ends this process together with others. Never on Unix.
 pub fn is_bound() -> bool {
     false
 }
@@ -24,7 +24,7 @@ pub fn stderr_to(file: &File) -> io::Result<()> {
 #[derive(Debug)]
 pub struct StartupPipe {
     pipe: PipeReader,
-    /// The daemon ends with this process: on Windows only, where a Job may release no process.
+    /// A Job of Windows ends the daemon together with this process. Never on Unix.
     pub is_bound: bool,
 }
 
@@ -81,7 +81,7 @@ pub(super) fn report_pipe(value: &str) -> Option<ReportPipe> {
 pub struct PipedProcess {
     pub input: End,
     pub output: End,
-    /// The process ends with this one: on Windows only, see [`is_bound`].
+    /// A Job of Windows ends the process together with this one. Never on Unix.
     pub is_bound: bool,
     process: Child,
 }

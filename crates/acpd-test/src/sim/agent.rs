@@ -102,7 +102,7 @@ pub(super) struct Process {
     ids: BTreeSet<String>,
     /// Questions that were answered.
     answered: BTreeSet<u64>,
-    /// Does nothing any more, but lives.
+    /// Alive, but does nothing.
     pub(super) hung: bool,
     pub(super) deaf: bool,
     pub(super) ignores_cancel: bool,

@@ -77,7 +77,7 @@ fn title(state: &AppState, place: KeyPlace) -> Text {
                 Some(_) => state.key_of(KeyPlace::Prompt, Action::Blocks),
                 None => state.key_of(KeyPlace::Top, Action::Question),
             };
-            text!("Question ({} goes there; it never takes the keys by itself)", key)
+            text!("Question ({} moves there; keys never go to it by themselves)", key)
         }
         KeyPlace::Prompt => "Prompt".into(),
         KeyPlace::List => "A list beside the prompt (/ a command, @ a file)".into(),

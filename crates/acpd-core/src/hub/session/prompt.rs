@@ -71,7 +71,7 @@ impl Hub {
             (None, Some(place)) => &mut of.queue[place],
             (None, None) => return false,
         };
-        // A yes is the first sender's: it ends when another client joins without one.
+        // Only the first sender consented. A client that joins without consent ends it.
         let is_other = prompt.senders.first().is_none_or(|first| first.client != to.client);
         prompt.senders.push(to.clone());
         let ends_yes = is_other && !allows && has_yes(&prompt.line);
