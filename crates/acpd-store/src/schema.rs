@@ -1,7 +1,8 @@
 //! The tables and their migrations.
 //!
-//! `PRAGMA user_version` counts the applied migrations. Never edit a released migration: add a new
-//! one at the end, with a fixture of the schema before it in `tests/`.
+//! `PRAGMA user_version` counts the applied migrations. A released migration never changes. Between
+//! two releases there is one migration, which each change extends. `tests/fixtures/vN.sql` has the
+//! statements of migration N and rows for its tables, and changes with it.
 
 use std::path::Path;
 
@@ -223,7 +224,7 @@ CREATE INDEX usage_at ON usage (at);
 CREATE INDEX usage_day ON usage (day);
 ";
 
-/// Schema 2.
+/// Schema 2. Not released yet.
 ///
 /// - `prompt_keys`: outcomes of prompts with an idempotency key, until the session is deleted. The
 ///   key of a prompt that has not ended is in `turns.line`. `outcome` is a JSON object with the
