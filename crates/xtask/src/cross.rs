@@ -30,9 +30,8 @@ const RUN_ON_WINDOWS: [&str; 14] = [
     "acpd-web",
 ];
 
-/// Libraries that use the system: CI runs their tests, too.
-const ALWAYS_RUN_ON_WINDOWS: [&str; 5] =
-    ["acpd-sys", "acpd-shim", "acpd-services", "acpd-store", "acpd-client"];
+/// Libraries that do most of the work with the system: CI checks them, too.
+const IN_CI: [&str; 3] = ["acpd-sys", "acpd-shim", "acpd-services"];
 
 /// Cases of each property, unless `PROPTEST_CASES` is set: Linux tries all.
 const CASES: &str = "32";
@@ -45,7 +44,6 @@ const SEEDS: &str = "100";
 
 /// Rounds of the kill loop, unless `ACPD_KILL_ROUNDS` is set.
 const ROUNDS: &str = "50";
-const FEW_ROUNDS: &str = "15";
 
 /// For the workspace's crates only.
 const DENY_WARNINGS: [&str; 3] = ["-Zwarnings", "--config", "build.warnings='deny'"];
@@ -103,10 +101,21 @@ fn cargo_for(system: System, command: &str) -> Result<Command> {
     Ok(cargo)
 }
 
+/// Checks the libraries of [`IN_CI`] for macOS, and runs their tests under Wine.
+pub fn in_ci() -> Result {
+    let packages: Vec<&str> = IN_CI.iter().flat_map(|package| ["-p", package]).collect();
+    check_macos(&packages)?;
+    libraries_on_windows(&packages)
+}
+
 /// Checks without linking: programs and libraries alike.
 fn macos() -> Result {
+    check_macos(&["--workspace", "--exclude", "xtask"])
+}
+
+fn check_macos(packages: &[&str]) -> Result {
     let mut check = cargo_for(System::Macos, "check")?;
-    check.args(["--workspace", "--exclude", "xtask", "--all-features"]).args(DENY_WARNINGS);
+    check.args(packages).arg("--all-features").args(DENY_WARNINGS);
     for tool in ["CC", "AR"] {
         check.env(format!("{tool}_aarch64_apple_darwin"), script("no-compiler"));
     }
@@ -115,38 +124,29 @@ fn macos() -> Result {
 
 /// Runs all tests that can run under Wine, and some of the simulation. That checks the build, too.
 fn windows() -> Result {
-    libraries_on_windows(&RUN_ON_WINDOWS)?;
+    let packages: Vec<&str> = RUN_ON_WINDOWS.iter().flat_map(|package| ["-p", package]).collect();
+    libraries_on_windows(&packages)?;
     let mut simulation = wine()?;
     simulation.args(["-p", "acpd-test", "--features", SIMULATION, "--test", "simulation"]);
     if env::var_os("ACPD_SIM_SEEDS").is_none() {
         simulation.env("ACPD_SIM_SEEDS", SEEDS);
     }
     succeed(&mut simulation)?;
-    programs_on_windows(ROUNDS)
-}
-
-/// Tests the system's part under Wine: a part of [`run`] that takes a third of the time.
-pub fn windows_in_part() -> Result {
-    libraries_on_windows(&ALWAYS_RUN_ON_WINDOWS)?;
-    programs_on_windows(FEW_ROUNDS)
+    programs_on_windows()
 }
 
 fn libraries_on_windows(packages: &[&str]) -> Result {
     let mut test = wine()?;
-    test.args(["--no-fail-fast", "--lib", "--tests"]);
-    for package in packages {
-        test.args(["-p", package]);
-    }
-    succeed(&mut test)
+    succeed(test.args(["--no-fail-fast", "--lib", "--tests"]).args(packages))
 }
 
 /// Tests the daemon, its shims, the agent `demo` and `acpctl` as programs: all are built before any
 /// test of them runs.
-fn programs_on_windows(rounds: &str) -> Result {
+fn programs_on_windows() -> Result {
     let mut programs = wine()?;
     programs.args(["-p", "acpd", "-p", "acpctl", "--features", FEATURES]);
     if env::var_os("ACPD_KILL_ROUNDS").is_none() {
-        programs.env("ACPD_KILL_ROUNDS", rounds);
+        programs.env("ACPD_KILL_ROUNDS", ROUNDS);
     }
     succeed(programs.args(["--no-fail-fast", "--test", "windows"]))
 }
