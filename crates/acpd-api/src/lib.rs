@@ -30,6 +30,7 @@ mod queue;
 pub mod redact;
 mod reseed;
 mod resume;
+mod scope;
 mod search;
 mod shown;
 mod tools;
@@ -80,6 +81,7 @@ pub use queue::{
 };
 pub use reseed::ReseedParams;
 pub use resume::{Answered, ClientToken, Leaving, LoadMeta, RawId, Received, Resume, Resumed};
+pub use scope::Scope;
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
 pub use shown::{RawCall, Shown, ShownDiff, ShownUnclear};
 pub use tools::Tools;

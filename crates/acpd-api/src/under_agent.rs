@@ -5,6 +5,8 @@
 //! would do so. The daemon checks this only list of refusals before anything else;
 //! `docs/reference.md` shows it.
 
+use crate::scope::Scope;
+
 /// Rights for a method or flag under an agent. The words of a refusal follow "may not".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnderAgent {
@@ -20,42 +22,45 @@ pub enum UnderAgent {
     Refused(&'static str),
 }
 
+use Scope::{Answer, Prompt, Watch};
 use UnderAgent::{Allowed, OwnSessions, OwnTurns, Refused};
 
-/// Methods of ACP. acpd does not know other methods, and the agent decides.
-pub const ACP: &[(&str, UnderAgent)] = &[
-    ("initialize", Allowed),
-    ("authenticate", Refused("log an agent in")),
-    ("logout", Refused("log an agent out")),
-    ("auth/status", Allowed),
-    ("providers/list", Allowed),
-    ("providers/set", Refused("choose the providers of an agent")),
-    ("providers/disable", Refused("choose the providers of an agent")),
-    ("session/new", Allowed),
-    ("session/load", Allowed),
-    ("session/resume", Allowed),
-    ("session/fork", Allowed),
-    ("session/list", Allowed),
-    ("session/status", Allowed),
-    ("session/options", Allowed),
-    ("session/prompt", Allowed),
-    ("session/cancel", OwnTurns("cancel a turn")),
-    ("_session/steering", OwnTurns("add to a turn")),
-    ("session/inject", OwnTurns("add to a turn")),
-    ("session/close", OwnTurns("close a session")),
-    ("session/delete", Refused("delete a session")),
-    ("session/archive", Refused("put a session away")),
-    ("session/unarchive", Refused("put a session away")),
-    ("session/set_title", Refused("rename a session")),
+/// Methods of ACP, as [`METHODS`](crate::method::METHODS). acpd does not know other methods, and the
+/// agent decides.
+pub const ACP: &[(&str, UnderAgent, Option<Scope>)] = &[
+    ("initialize", Allowed, Some(Watch)),
+    ("authenticate", Refused("log an agent in"), None),
+    ("logout", Refused("log an agent out"), None),
+    ("auth/status", Allowed, Some(Watch)),
+    ("providers/list", Allowed, None),
+    ("providers/set", Refused("choose the providers of an agent"), None),
+    ("providers/disable", Refused("choose the providers of an agent"), None),
+    ("session/new", Allowed, Some(Prompt)),
+    ("session/load", Allowed, Some(Watch)),
+    ("session/resume", Allowed, Some(Watch)),
+    ("session/fork", Allowed, Some(Prompt)),
+    ("session/list", Allowed, Some(Watch)),
+    ("session/status", Allowed, Some(Watch)),
+    ("session/options", Allowed, Some(Watch)),
+    ("session/prompt", Allowed, Some(Prompt)),
+    ("session/cancel", OwnTurns("cancel a turn"), Some(Prompt)),
+    ("_session/steering", OwnTurns("add to a turn"), Some(Prompt)),
+    ("session/inject", OwnTurns("add to a turn"), Some(Prompt)),
+    ("session/close", OwnTurns("close a session"), Some(Prompt)),
+    ("session/delete", Refused("delete a session"), None),
+    ("session/archive", Refused("put a session away"), Some(Prompt)),
+    ("session/unarchive", Refused("put a session away"), Some(Prompt)),
+    ("session/set_title", Refused("rename a session"), Some(Prompt)),
     // A mode decides how much the user is asked, and only the agent knows which mode asks less. An
     // option may be a mode.
-    ("session/set_mode", Refused("change the settings of a session")),
-    ("session/set_config_option", Refused("change the settings of a session")),
-    ("session/set_model", Refused("change the settings of a session")),
-    ("mcp/message", Allowed),
+    ("session/set_mode", Refused("change the settings of a session"), Some(Answer)),
+    ("session/set_config_option", Refused("change the settings of a session"), Some(Answer)),
+    ("session/set_model", Refused("change the settings of a session"), Some(Prompt)),
+    // The answer of a server in the client counts as an answer.
+    ("mcp/message", Allowed, Some(Answer)),
     // These name requests of the same connection.
-    ("$/cancel_request", Allowed),
-    ("$/cancelRequest", Allowed),
+    ("$/cancel_request", Allowed, Some(Watch)),
+    ("$/cancelRequest", Allowed, Some(Watch)),
 ];
 
 /// Members of `_meta._acpd` in what clients send.

@@ -298,7 +298,8 @@ fn rights(side: UnderAgent) -> &'static str {
 
 fn write_rights(text: &mut String) {
     text.push_str("\n## ACP under an agent\n\nOther methods are for the agent to decide.\n\n| method, or member of `_meta._acpd` | under an agent |\n| --- | --- |\n");
-    for (name, side) in ACP.iter().chain(FLAGS) {
-        writeln!(text, "| `{name}` | {} |", rights(*side)).unwrap();
+    let methods = ACP.iter().map(|(name, side, _)| (*name, *side));
+    for (name, side) in methods.chain(FLAGS.iter().copied()) {
+        writeln!(text, "| `{name}` | {} |", rights(side)).unwrap();
     }
 }

@@ -1,18 +1,20 @@
-//! The rights of a client under an agent are complete.
+//! The rights of clients under an agent and from elsewhere are complete.
 
 use std::collections::BTreeSet;
 
 use acpd_api::method::{METHODS, NOTICES};
 use acpd_api::under_agent::{ACP, FLAGS, UnderAgent};
-use acpd_api::{ClientMeta, ClientToken, LoadMeta, NewSessionMeta, PromptMeta, Role, is_own};
+use acpd_api::{
+    ClientMeta, ClientToken, LoadMeta, NewSessionMeta, PromptMeta, Role, Scope, is_own,
+};
 use serde::Serialize;
 
 #[test]
 fn every_method_is_declared_once() {
-    let all: Vec<&str> = METHODS.iter().chain(ACP).map(|(name, _)| *name).collect();
+    let all: Vec<&str> = METHODS.iter().chain(ACP).map(|(name, ..)| *name).collect();
     let once: BTreeSet<&str> = all.iter().copied().collect();
     assert_eq!(once.len(), all.len());
-    for name in METHODS.iter().map(|(name, _)| *name).chain(NOTICES.iter().copied()) {
+    for name in METHODS.iter().map(|(name, ..)| *name).chain(NOTICES.iter().copied()) {
         assert!(is_own(name), "{name}");
     }
     // Nothing is declared outside of the lists.
@@ -21,8 +23,22 @@ fn every_method_is_declared_once() {
 }
 
 #[test]
+fn of_every_method_it_is_decided_whether_it_passes() {
+    let all = METHODS.iter().chain(ACP).filter(|(name, ..)| Scope::of_method(name).is_none());
+    let refused: Vec<&str> = all.map(|(name, ..)| *name).collect();
+    let terminal = "_acpd/daemon/stop _acpd/daemon/restart _acpd/daemon/log_level _acpd/agent/start \
+                   _acpd/agent/stop _acpd/agent/restart _acpd/auth/done _acpd/session/move \
+                   _acpd/session/reseed _acpd/session/remove _acpd/session/undo _acpd/gc \
+                   _acpd/trace _acpd/mcp/list _acpd/mcp/call _acpd/policy/list _acpd/policy/forget \
+                   _acpd/policy/test authenticate logout providers/list providers/set \
+                   providers/disable session/delete";
+    assert_eq!(refused.join(" "), terminal);
+}
+
+#[test]
 fn what_is_refused_is_said_in_words_that_follow_may_not() {
-    for (name, side) in METHODS.iter().chain(ACP).chain(FLAGS) {
+    let methods = METHODS.iter().chain(ACP).map(|(name, side, _)| (*name, *side));
+    for (name, side) in methods.chain(FLAGS.iter().copied()) {
         let (UnderAgent::Refused(what)
         | UnderAgent::OwnTurns(what)
         | UnderAgent::OwnSessions(what)

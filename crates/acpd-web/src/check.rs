@@ -16,12 +16,12 @@
 use acp_wire::{
     ErrorObject, Id, Message, Outcome, build, code, locate, receive, remove_member, set_member,
 };
-use acpd_api::{ErrorData, NAMESPACE, Reason, method};
+use acpd_api::{ErrorData, NAMESPACE, Reason, Scope, method};
 use bytes::Bytes;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use crate::scope::{Scope, Scopes};
+use crate::scope::Scopes;
 
 const CHANGES: [&str; 3] = [method::SESSION_QUEUE_EDIT, "_session/steering", "session/inject"];
 

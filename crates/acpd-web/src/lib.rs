@@ -44,7 +44,7 @@ pub use failure::Failure;
 pub use invitation::Invitation;
 pub use invite::{TokenInfo, new_token, pair, revoke, tokens};
 pub use names::Behind;
-pub use scope::{Scope, Scopes};
+pub use scope::Scopes;
 pub use secret::Secret;
 pub use serve::{Options, serve};
 pub use state::{Event, Limits};

@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use acpd_api::Scope;
 use acpd_client::worktree::{Error, Worktree};
 use axum::body::Body;
 use axum::extract::State;
@@ -20,7 +21,6 @@ use crate::body;
 use crate::door::SignedIn;
 use crate::failure::Failure;
 use crate::refusal::{Refusal, json as answer};
-use crate::scope::Scope;
 use crate::state::Server;
 use crate::store::Token;
 

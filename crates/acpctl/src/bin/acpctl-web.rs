@@ -14,9 +14,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use acpd_api::{escape, json};
+use acpd_api::{Scope, escape, json};
 use acpd_client::Paths;
-use acpd_web::{Behind, Event, Failure, Invitation, Limits, Options, Scope, Scopes, TokenInfo};
+use acpd_web::{Behind, Event, Failure, Invitation, Limits, Options, Scopes, TokenInfo};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use jiff::Timestamp;
 use serde_json::json;
