@@ -73,7 +73,6 @@ fn check_repository(package: &PackageInfo, command: &Untrusted) -> Result {
 fn repositories_in_registry(package: &str) -> Option<Vec<String>> {
     let mut npm = Command::new("npm");
     let said = output_of(npm.args(["view", package, "repository.url"])).ok()?;
-    let said = String::from_utf8_lossy(&said);
     Some(said.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 

@@ -23,10 +23,11 @@ pub(crate) fn daemon(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Comma
 }
 
 /// Runs a program without stdin, and returns its output. A failure has the program's own words.
-pub(crate) fn output_of(command: &mut Command) -> Result<Vec<u8>> {
+pub(crate) fn output_of(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| cannot_run(command, &error))?;
-    if output.status.success() { Ok(output.stdout) } else { Err(failed(command, &output)) }
+    let said = || String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() { Ok(said()) } else { Err(failed(command, &output)) }
 }
 
 pub(crate) fn status_of(command: &mut Command) -> Result<ExitStatus> {

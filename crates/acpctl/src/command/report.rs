@@ -10,7 +10,6 @@ use std::env;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf, is_separator};
-use std::process::{Command, Stdio};
 
 use acpd_api::redact::{self, HIDDEN, is_secret_name};
 use acpd_api::under_agent::ACP;
@@ -28,10 +27,11 @@ use crate::checks::{Finding, Health, look};
 use crate::confirm::{check_can_ask, confirm};
 use crate::error::{CommandError, Result};
 use crate::human::{self, word};
-use crate::service::{self, Service};
+use crate::programs::{self, output_of};
+use crate::service::Service;
 use crate::text::{Text, text};
 use crate::ui::Ui;
-use crate::{log_file, programs, prometheus};
+use crate::{log_file, prometheus};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
@@ -99,7 +99,6 @@ fn write(file: &Path, text: &str) -> Result {
 const LOG_LINES: usize = 200;
 const MAX_SESSIONS: usize = 50;
 const MAX_VERSION_LENGTH: usize = 60;
-const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 fn all(paths: &Paths) -> String {
     let service = Service::here(paths).ok();
@@ -156,7 +155,7 @@ fn versions(status: Option<&Status>) -> String {
     });
     let mut rows = vec![
         ("acpctl", env!("CARGO_PKG_VERSION").to_owned()),
-        ("acpd, installed", said(&mut programs::daemon(["--version"]))),
+        ("acpd, installed", output_of(&mut programs::daemon(["--version"])).unwrap_or_default()),
         ("acpd, running", running.unwrap_or_else(|| "not running".to_owned())),
     ];
     rows.extend(machine::system().map(|system| ("system", system)));
@@ -178,13 +177,6 @@ fn distribution() -> Option<String> {
     let text = std::fs::read_to_string("/etc/os-release").ok()?;
     let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
     Some(name.trim_matches('"').to_owned())
-}
-
-fn said(command: &mut Command) -> String {
-    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
-    let mut bytes = output.map(|output| output.stdout).unwrap_or_default();
-    bytes.truncate(MAX_OUTPUT_BYTES);
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn doctor(paths: &Paths) -> String {
@@ -281,10 +273,8 @@ fn sessions(sessions: &[SessionInfo]) -> String {
 
 /// Returns the end of the log, from the service manager if it started the daemon.
 fn log(paths: &Paths, manager: Option<&Service>) -> String {
-    let log = match manager.map(|service| service.log_command(false, LOG_LINES)) {
-        Some(Some(mut command)) => said(&mut command),
-        Some(None) => service::log_file()
-            .map_or_else(|_| String::new(), |file| log_file::last(&file, LOG_LINES)),
+    let log = match manager {
+        Some(service) => service.last_log(LOG_LINES),
         None => log_file::last(&paths.daemon_log(), LOG_LINES),
     };
     if log.is_empty() {

@@ -2,11 +2,13 @@
 //! at login.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use acpd_client::own_uid;
 
-use super::{Order, Place, State, UnitFile, run_to_end};
+use super::{Dirs, Order, State, UnitFile};
 use crate::error::Result;
+use crate::programs::output_of;
 
 const PLIST: &str = include_str!("../../../../launchd/dev.acpd.acpd.plist");
 const LABEL: &str = "dev.acpd.acpd";
@@ -17,11 +19,12 @@ const SOCKET: &str = "<string>/Users/YOU/Library/Application Support/acpd/run/ac
 const LISTENS: [&str; 2] = ["    <!-- launchd listens for the daemon", "    <key>RunAtLoad</key>"];
 const END: &str = "</dict>\n</plist>\n";
 
-pub(super) fn files(place: &Place<'_>) -> Vec<UnitFile> {
+/// The launch agent; `listen` is the socket if its directory survives a reboot.
+pub(super) fn file(home: &Path, program: &str, dirs: &Dirs, listen: Option<&str>) -> UnitFile {
     let string = |text: &str| format!("<string>{}</string>", escaped(text));
-    let log = log(place.home).to_string_lossy().into_owned();
-    let mut text = PLIST.replace(PROGRAM, &string(place.program)).replace(LOG, &string(&log));
-    match &place.listen {
+    let log = log(home).to_string_lossy().into_owned();
+    let mut text = PLIST.replace(PROGRAM, &string(program)).replace(LOG, &string(&log));
+    match listen {
         Some(socket) => text = text.replace(SOCKET, &string(socket)),
         None => {
             let [from, to] = LISTENS.map(|part| text.find(part));
@@ -30,16 +33,15 @@ pub(super) fn files(place: &Place<'_>) -> Vec<UnitFile> {
             }
         }
     }
-    if !place.dirs.is_empty() {
+    if !dirs.is_empty() {
         let pair = |(name, dir): &(&str, String)| {
             format!("        <key>{name}</key>\n        {}\n", string(dir))
         };
-        let pairs: String = place.dirs.iter().map(pair).collect();
+        let pairs: String = dirs.iter().map(pair).collect();
         let dict = "    <key>EnvironmentVariables</key>\n    <dict>\n";
         text = text.replace(END, &format!("{dict}{pairs}    </dict>\n{END}"));
     }
-    let path = place.home.join("Library/LaunchAgents").join(format!("{LABEL}.plist"));
-    vec![UnitFile { path, text }]
+    UnitFile { path: home.join("Library/LaunchAgents").join(format!("{LABEL}.plist")), text }
 }
 
 fn escaped(text: &str) -> String {
@@ -54,8 +56,9 @@ fn domain() -> String {
     format!("gui/{}", own_uid())
 }
 
-pub(super) fn start(file: &Path) -> Vec<String> {
-    ["launchctl".to_owned(), "bootstrap".to_owned(), domain(), file.display().to_string()].into()
+/// The words after `launchctl`.
+pub(super) fn start(file: &Path) -> [String; 3] {
+    ["bootstrap".to_owned(), domain(), file.display().to_string()]
 }
 
 pub(super) fn run(order: Order, file: &Path) -> Result {
@@ -63,9 +66,7 @@ pub(super) fn run(order: Order, file: &Path) -> Result {
         Order::Listen | Order::Start => {
             // launchd ignores files that it already knows.
             stop()?;
-            let words = start(file);
-            let args: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
-            run_to_end(Path::new(&words[0]), &args).map(drop)
+            output_of(Command::new("launchctl").args(start(file))).map(drop)
         }
         // launchd listens as long as it knows the service.
         Order::Stop | Order::IgnoreClients => stop(),
@@ -78,15 +79,17 @@ fn stop() -> Result {
     if !state().enabled {
         return Ok(());
     }
-    let service = format!("{}/{LABEL}", domain());
-    run_to_end(Path::new("launchctl"), &["bootout", &service]).map(drop)
+    launchctl("bootout").map(drop)
 }
 
 pub(super) fn state() -> State {
-    let service = format!("{}/{LABEL}", domain());
     // The command fails for an unknown service.
-    run_to_end(Path::new("launchctl"), &["print", &service])
-        .map_or_else(|_| State::default(), |text| read_state(&text))
+    launchctl("print").map_or_else(|_| State::default(), |text| read_state(&text))
+}
+
+fn launchctl(verb: &str) -> Result<String> {
+    let service = format!("{}/{LABEL}", domain());
+    output_of(Command::new("launchctl").args([verb, &service]))
 }
 
 fn read_state(text: &str) -> State {

@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::daemon::{info_if, running};
 use crate::error::{CommandError, Result};
 use crate::log_file::{self, Tail};
-use crate::programs;
+use crate::programs::output_of;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
@@ -83,15 +83,8 @@ pub(crate) enum FileState {
     Missing,
 }
 
-struct Place<'a> {
-    home: &'a Path,
-    program: &'a str,
-    dirs: Vec<(&'static str, String)>,
-    /// The socket, if it is at an unusual place.
-    socket: Option<String>,
-    /// The socket, if its directory survives a reboot.
-    listen: Option<String>,
-}
+/// Variables with directories.
+type Dirs = [(&'static str, String)];
 
 impl Service {
     /// Returns the service for the daemon's program next to this one, and for this environment's
@@ -99,16 +92,16 @@ impl Service {
     pub(crate) fn here(paths: &Paths) -> Result<Service> {
         let home = home()?;
         let program = program()?;
-        let text = utf8(&program)?;
         let is_usual = !is_set("ACPD_RUNTIME_DIR");
-        let lasts = !paths.runtime.starts_with(env::temp_dir());
-        let (dirs, socket) = (dirs(paths)?, utf8(&paths.socket())?);
-        let listen = lasts.then(|| socket.clone());
-        let socket = (!is_usual).then_some(socket);
-        let place = Place { home: &home, program: &text, dirs, socket, listen };
-        let (manager, files) = match env::consts::OS {
-            "macos" => (Manager::Launchd, launchd::files(&place)),
-            _ => (Manager::Systemd, systemd::files(&place)),
+        let (text, dirs, socket) = (utf8(&program)?, dirs(paths)?, utf8(&paths.socket())?);
+        let (manager, files) = if env::consts::OS == "macos" {
+            let lasts = !paths.runtime.starts_with(env::temp_dir());
+            let listen = lasts.then_some(&*socket);
+            (Manager::Launchd, vec![launchd::file(&home, &text, &dirs, listen)])
+        } else {
+            let folder = base("XDG_CONFIG_HOME", ".config")?.join("systemd/user");
+            let socket = (!is_usual).then_some(&*socket);
+            (Manager::Systemd, systemd::files(&folder, &text, &dirs, socket))
         };
         Ok(Service { manager, program, files, is_usual })
     }
@@ -128,7 +121,7 @@ impl Service {
 
     /// Checks that the daemon can start, before the running one is touched.
     pub(crate) fn check_program(&self) -> Result {
-        run_to_end(&self.program, &["check"]).map(drop)
+        output_of(Command::new(&self.program).arg("check")).map(drop)
     }
 
     pub(crate) fn state(&self) -> Result<State> {
@@ -152,10 +145,11 @@ impl Service {
         match self.manager {
             Manager::Systemd => {
                 let steps = [Order::Enable, Order::Listen].map(systemd::commands).concat();
-                let steps = steps.iter().map(|words| words.join(" "));
-                steps.map(|words| format!("systemctl --user {words}")).collect()
+                steps.iter().map(|words| format!("systemctl --user {}", words.join(" "))).collect()
             }
-            Manager::Launchd => vec![launchd::start(&self.files[0].path).join(" ")],
+            Manager::Launchd => {
+                vec![format!("launchctl {}", launchd::start(&self.files[0].path).join(" "))]
+            }
         }
     }
 
@@ -190,14 +184,26 @@ impl Service {
     pub(crate) fn log_place(&self) -> Result<Text> {
         match self.manager {
             Manager::Systemd => Ok(Text::from(systemd::LOG)),
-            Manager::Launchd => log_file().map(|file| text!("{}", file)),
+            Manager::Launchd => Ok(text!("{}", launchd::log(&home()?))),
+        }
+    }
+
+    /// Returns the end of the log; empty if it cannot be read.
+    pub(crate) fn last_log(&self, lines: usize) -> String {
+        match self.manager {
+            Manager::Systemd => {
+                output_of(&mut systemd::log_command(false, lines)).unwrap_or_default()
+            }
+            Manager::Launchd => home()
+                .map_or_else(|_| String::new(), |home| log_file::last(&launchd::log(&home), lines)),
         }
     }
 
     pub(crate) fn print_log(&self, tail: Tail, ui: &mut Ui) -> Result {
-        let Some(mut command) = self.log_command(tail.follow, tail.lines) else {
-            return log_file::print(&log_file()?, tail, ui);
-        };
+        if self.manager == Manager::Launchd {
+            return log_file::print(&launchd::log(&home()?), tail, ui);
+        }
+        let mut command = systemd::log_command(tail.follow, tail.lines);
         let program = command.get_program().to_owned();
         let failed = |error| CommandError::file("run", program.as_ref(), &error);
         let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
@@ -212,11 +218,6 @@ impl Service {
         // The program has printed its error.
         let status = child.wait().map_err(failed)?;
         CommandError::printed_unless(status.success())
-    }
-
-    /// Returns none if the manager keeps no log.
-    pub(crate) fn log_command(&self, follow: bool, lines: usize) -> Option<Command> {
-        (self.manager == Manager::Systemd).then(|| systemd::log_command(follow, lines))
     }
 
     /// Returns whether the service continues after logout; none if that cannot be chosen.
@@ -264,11 +265,6 @@ pub(crate) fn home() -> Result<PathBuf> {
 pub(crate) fn base(variable: &str, usual: &str) -> Result<PathBuf> {
     let named = env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     named.map_or_else(|| Ok(home()?.join(usual)), Ok)
-}
-
-/// The log's file if the manager keeps no log.
-pub(crate) fn log_file() -> Result<PathBuf> {
-    Ok(launchd::log(&home()?))
 }
 
 pub(crate) fn remove_file(path: &Path) -> Result {
@@ -327,26 +323,23 @@ fn utf8(path: &Path) -> Result<String> {
     })
 }
 
-fn run_to_end(program: &Path, args: &[&str]) -> Result<String> {
-    let output = programs::output_of(Command::new(program).args(args))?;
-    Ok(String::from_utf8_lossy(&output).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn place(program: &str, moved: bool) -> Place<'_> {
+    fn dirs() -> [(&'static str, String); 2] {
         let dirs = [("ACPD_STATE_DIR", "/data/my state"), ("ACPD_CONFIG_DIR", "/c&d/100%")];
-        let dirs = dirs.into_iter().filter(|_| moved).map(|(name, dir)| (name, dir.to_owned()));
-        let socket = moved.then(|| "/run/other/acpd.sock".to_owned());
-        let (home, listen) = (Path::new("/home/me"), Some("/a&b/acpd.sock".to_owned()));
-        Place { home, program, dirs: dirs.collect(), socket, listen }
+        dirs.map(|(name, dir)| (name, dir.to_owned()))
+    }
+
+    fn launch_agent(program: &str, dirs: &Dirs, listen: Option<&str>) -> UnitFile {
+        launchd::file(Path::new("/home/me"), program, dirs, listen)
     }
 
     #[test]
     fn a_package_installs_the_same_units() {
-        for (file, text) in systemd::files(&place("/usr/bin/acpd", false)).iter().zip([
+        let files = systemd::files(Path::new("/units"), "/usr/bin/acpd", &[], None);
+        for (file, text) in files.iter().zip([
             include_str!("../../../../systemd/acpd.service"),
             include_str!("../../../../systemd/acpd.socket"),
         ]) {
@@ -356,7 +349,8 @@ mod tests {
 
     #[test]
     fn units_name_the_program_and_directories_that_are_not_the_usual_ones() {
-        let files = systemd::files(&place("/opt/my \"tools\"/100%/acpd", true));
+        let (program, socket) = ("/opt/my \"tools\"/100%/acpd", "/run/other/acpd.sock");
+        let files = systemd::files(Path::new("/units"), program, &dirs(), Some(socket));
         let lines = |of: &str, start: &str| -> Vec<String> {
             let file = files.iter().find(|file| file.path.ends_with(of)).unwrap();
             let lines = file.text.lines().filter(|line| line.starts_with(start));
@@ -378,8 +372,8 @@ mod tests {
 
     #[test]
     fn a_launch_agent_names_the_same() {
-        let files = launchd::files(&place("/opt/<tools>/acpd", true));
-        assert_eq!(files[0].path, Path::new("/home/me/Library/LaunchAgents/dev.acpd.acpd.plist"));
+        let file = launch_agent("/opt/<tools>/acpd", &dirs(), Some("/a&b/acpd.sock"));
+        assert_eq!(file.path, Path::new("/home/me/Library/LaunchAgents/dev.acpd.acpd.plist"));
         for line in [
             "<string>/opt/&lt;tools&gt;/acpd</string>",
             "<string>/home/me/Library/Logs/acpd.log</string>",
@@ -387,17 +381,14 @@ mod tests {
             "<key>EnvironmentVariables</key>",
             "<key>ACPD_CONFIG_DIR</key>\n        <string>/c&amp;d/100%</string>",
         ] {
-            assert!(files[0].text.contains(line), "{line} is not in {}", files[0].text);
+            assert!(file.text.contains(line), "{line} is not in {}", file.text);
         }
-        assert!(!launchd::files(&place("/a/acpd", false))[0].text.contains("Environment"));
+        assert!(!launch_agent("/a/acpd", &[], Some("/s")).text.contains("Environment"));
     }
 
     #[test]
     fn launchd_listens_where_the_directory_lasts_and_nowhere_else() {
-        let text = |listen: Option<&str>| {
-            let place = Place { listen: listen.map(str::to_owned), ..place("/a/acpd", false) };
-            launchd::files(&place).remove(0).text
-        };
+        let text = |listen: Option<&str>| launch_agent("/a/acpd", &[], listen).text;
         let (with, without) = (text(Some("/s")), text(None));
         assert!(with.contains("<key>Sockets</key>") && !with.contains("YOU"));
         assert!(!without.contains("Sock") && !without.contains("YOU"));

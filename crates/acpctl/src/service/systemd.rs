@@ -8,14 +8,15 @@ use std::process::{Command, Stdio};
 use acpd_api::Untrusted;
 use acpd_client::own_uid;
 
-use super::{Order, Place, State, UnitFile, base, run_to_end};
+use super::{Dirs, Order, State, UnitFile};
 use crate::error::{CommandError, Result};
+use crate::programs::output_of;
 use crate::text::text;
 
 const SERVICE: &str = include_str!("../../../../systemd/acpd.service");
 const SOCKET: &str = include_str!("../../../../systemd/acpd.socket");
 const START_LINE: &str = "ExecStart=/usr/bin/acpd run\n";
-const LISTEN_LINE: &str = "ListenStream=%t/acpd/acpd.sock\n";
+const USUAL_SOCKET: &str = "%t/acpd/acpd.sock";
 
 /// The words after `systemctl --user`.
 pub(super) fn commands(order: Order) -> &'static [&'static [&'static str]] {
@@ -31,21 +32,22 @@ pub(super) fn commands(order: Order) -> &'static [&'static [&'static str]] {
     }
 }
 
-pub(super) fn files(place: &Place<'_>) -> Vec<UnitFile> {
-    let folder = base("XDG_CONFIG_HOME", ".config").unwrap_or_else(|_| place.home.join(".config"));
-    let folder = folder.join("systemd/user");
-    let mut start = format!("ExecStart={} run\n", word(place.program));
-    for (name, dir) in &place.dirs {
+/// The units; `socket` is its path if that is unusual.
+pub(super) fn files(
+    folder: &Path,
+    program: &str,
+    dirs: &Dirs,
+    socket: Option<&str>,
+) -> Vec<UnitFile> {
+    let mut start = format!("ExecStart={} run\n", word(program));
+    for (name, dir) in dirs {
         start += &["Environment=", &quoted(&format!("{name}={dir}")), "\n"].concat();
     }
-    let listen = place.socket.as_ref().map(|socket| {
-        // The whole line is the path: it has no quotes, and `%` begins a specifier.
-        format!("ListenStream={}\n", socket.replace('%', "%%"))
-    });
-    let listen = listen.as_deref().unwrap_or(LISTEN_LINE);
+    // The whole line is the path: it has no quotes, and `%` begins a specifier.
+    let socket = socket.map_or(USUAL_SOCKET.to_owned(), |socket| socket.replace('%', "%%"));
     vec![
         UnitFile { path: folder.join("acpd.service"), text: SERVICE.replace(START_LINE, &start) },
-        UnitFile { path: folder.join("acpd.socket"), text: SOCKET.replace(LISTEN_LINE, listen) },
+        UnitFile { path: folder.join("acpd.socket"), text: SOCKET.replace(USUAL_SOCKET, &socket) },
     ]
 }
 
@@ -64,7 +66,7 @@ pub(super) fn run(order: Order) -> Result {
 }
 
 fn systemctl(words: &[&str]) -> Result<String> {
-    run_to_end(Path::new("systemctl"), &[&["--user"][..], words].concat()).map_err(explained)
+    output_of(Command::new("systemctl").arg("--user").args(words)).map_err(explained)
 }
 
 fn explained(error: CommandError) -> CommandError {
@@ -90,14 +92,11 @@ pub(super) fn state() -> Result<State> {
 
 /// Reads `systemctl show`: one block of lines per unit.
 fn read_state(text: &str) -> State {
-    let block = |id: &str| {
-        let is_it = |block: &&str| block.lines().any(|line| line.strip_prefix("Id=") == Some(id));
-        text.split("\n\n").find(is_it).unwrap_or_default()
-    };
     let value = |id: &str, name: &str| {
-        let lines = block(id).lines().filter_map(|line| line.split_once('='));
-        let mut values = lines.filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned());
-        values.next().unwrap_or_default()
+        let is_it = |block: &&str| block.lines().any(|line| line.strip_prefix("Id=") == Some(id));
+        let mut lines = text.split("\n\n").find(is_it).unwrap_or_default().lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        value.unwrap_or_default().to_owned()
     };
     let has_failed = |id: &str| {
         value(id, "ActiveState") == "failed" || value(id, "SubState").starts_with("auto-restart")
