@@ -15,7 +15,7 @@ const NOT_HERE: [&str; 3] = [own::DAEMON_STOP, own::DAEMON_RESTART, own::SESSION
 
 /// A method of acpd's own that a client may send.
 fn own_method(dice: &mut Dice<'_>) -> &'static str {
-    let (name, _) = *dice.pick(own::METHODS);
+    let (name, ..) = *dice.pick(own::METHODS);
     if NOT_HERE.contains(&name) { "_acpd/no/such" } else { name }
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn of_client(id: &Value, agent: &str, named: &[Value], dice: &mut Dic
             json!({"jsonrpc":"2.0","id":id,"method":own_method(dice),"params":params})
         }
         _ => {
-            let (method, _) = *dice.pick(ACP);
+            let (method, ..) = *dice.pick(ACP);
             let own = json!({"agent":agent,"notices":true,"seq":true,"maxLine":9_000,"reuse":true,
                 "client":{"token":"0123456789abcdef","resume":null}});
             let mut params = json!({"sessionId":session,"cwd":"/w","mcpServers":[],"modeId":"m",

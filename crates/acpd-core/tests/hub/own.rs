@@ -33,7 +33,7 @@ fn h1_what_an_agent_says_under_acpds_name_reaches_no_client_and_no_journal() {
     bench.say(plain, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s"}}));
     bench.got(plain);
     let before = bench.journal_words();
-    let own = method::METHODS.iter().map(|(name, _)| *name).chain(method::NOTICES.iter().copied());
+    let own = method::METHODS.iter().map(|(name, ..)| *name).chain(method::NOTICES.iter().copied());
     for name in own.chain(["_acpd", "_acpd/", "_acpd/no/such", "\\u005facpd/caught_up"]) {
         for params in [r#"{"sessionId":"s","seq":777777}"#, r#"{"sessionId":"other"}"#, "{}", "[]"]
         {

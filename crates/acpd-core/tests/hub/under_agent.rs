@@ -34,7 +34,7 @@ fn reason(answer: &Value) -> &str {
 
 #[test]
 fn m2_the_list_is_what_the_daemon_serves_and_refuses() {
-    for (method, side) in METHODS.iter().chain(ACP) {
+    for (method, side, _) in METHODS.iter().chain(ACP) {
         let is_call = !method.starts_with("$/")
             && !["_acpd/client/answered", "_acpd/client/leave", "mcp/message"].contains(method);
         if !is_call || *method == "initialize" || *method == "session/cancel" {
