@@ -5,7 +5,9 @@ mod agents;
 
 use std::path::Path;
 
-use acpd_api::{AgentList, Empty, GcParams, GcResult, Metrics, StoreState, Untrusted, method};
+use acpd_api::{
+    AgentList, ConfigMistake, Empty, GcParams, GcResult, Metrics, StoreState, Untrusted, method,
+};
 use acpd_client::{Connection, Paths};
 use acpd_sys::machine::free_space;
 use serde::Serialize;
@@ -78,25 +80,17 @@ pub(crate) fn look(paths: &Paths) -> Vec<Finding> {
     let mut findings = Vec::new();
     let service = Service::here(paths);
     let state = service.as_ref().map_or_else(|_| Ok(State::default()), Service::known);
-    let (can_start, invalid) = match &service {
-        Ok(service) => match service.check_program() {
-            Ok(()) => {
-                let text = format!("`{}` can start", service.program.display());
-                findings.push(Finding::ok("program", text));
-                (true, None)
-            }
-            // All mistakes of the configuration are one finding.
-            Err(error) => {
-                let invalid = invalid();
-                findings.extend(invalid.is_none().then(|| Finding::of("program", &error)));
-                (false, invalid)
-            }
-        },
-        Err(error) => {
-            findings.push(Finding::of("program", error));
-            (false, None)
-        }
+    let program = match &service {
+        Ok(service) => service.check_program().map_or_else(
+            |error| Finding::of("program", &error),
+            |()| Finding::ok("program", format!("`{}` can start", service.program.display())),
+        ),
+        Err(error) => Finding::of("program", error),
     };
+    let can_start = program.state == Health::Ok;
+    // All mistakes of the configuration are one finding.
+    let invalid = if can_start || service.is_err() { None } else { invalid() };
+    findings.extend(invalid.is_none().then_some(program));
     findings.push(disk(paths));
     findings.extend(kept_aside(paths));
     let mut pid = None;
@@ -113,9 +107,7 @@ pub(crate) fn look(paths: &Paths) -> Vec<Finding> {
         Err(error) => findings.push(Finding::of("daemon", &error)),
     }
     let is_told = |found: &Finding| found.check == CONFIG && found.state == Health::Problem;
-    if !findings.iter().any(is_told) {
-        findings.extend(invalid);
-    }
+    findings.extend(invalid.filter(|_| !findings.iter().any(is_told)));
     match (service, state) {
         (Ok(service), Ok(state)) => findings.extend(watched(&service, &state, pid, can_start)),
         (_, Err(error)) => findings.push(Finding::of("service", &error)),
@@ -126,8 +118,12 @@ pub(crate) fn look(paths: &Paths) -> Vec<Finding> {
 
 fn invalid() -> Option<Finding> {
     let report = programs::config_report().ok().filter(|report| !report.mistakes.is_empty())?;
-    let text = text!("acpd cannot start with it:{}", mistakes(&report.mistakes));
-    Some(Finding::problem(CONFIG, text.as_str()).fix("acpctl config edit"))
+    Some(misconfigured("acpd cannot start with it", &report.mistakes))
+}
+
+fn misconfigured(what: &'static str, wrong: &[ConfigMistake]) -> Finding {
+    let text = text!("{}:{}", what, mistakes(wrong));
+    Finding::problem(CONFIG, text.as_str()).fix("acpctl config edit")
 }
 
 /// A larger journal is reported if no limit is configured.
@@ -169,23 +165,16 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
     findings.push(match &info.config_changed {
         None => {
             let file = info.config.raw();
-            Finding::ok(
-                CONFIG,
-                if Path::new(file).exists() {
-                    format!("`{file}` is in use")
-                } else {
-                    format!("`{file}` does not exist: all values are defaults")
-                },
-            )
+            let is_there = Path::new(file).exists();
+            let state =
+                if is_there { "is in use" } else { "does not exist: all values are defaults" };
+            Finding::ok(CONFIG, format!("`{file}` {state}"))
         }
         Some(changed) if changed.mistakes.is_empty() => {
             Finding::warning(CONFIG, "it has changed and is not reloaded yet")
                 .command("acpctl daemon reload")
         }
-        Some(changed) => {
-            let text = text!("acpd keeps the old one:{}", mistakes(&changed.mistakes));
-            Finding::problem(CONFIG, text.as_str()).fix("acpctl config edit")
-        }
+        Some(changed) => misconfigured("acpd keeps the old one", &changed.mistakes),
     });
     let surroundings = surroundings(daemon, &info.default_agent);
     let list: AgentList = daemon.call(method::AGENT_LIST, &Empty {})?;

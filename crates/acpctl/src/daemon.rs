@@ -130,7 +130,7 @@ pub(crate) fn running(paths: &Paths) -> Result<Option<Connection>> {
 fn find(paths: &Paths, spawn: bool) -> Result<Option<Connection>> {
     match connect(&Options { spawn, paths: paths.clone() }) {
         Ok(connection) => Ok(Some(connection)),
-        Err(ConnectError::NotRunning { .. }) => Ok(None),
+        Err(ConnectError::NotRunning) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

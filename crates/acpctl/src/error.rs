@@ -27,8 +27,6 @@ pub(crate) struct CommandError {
     pub(crate) message: Text,
     pub(crate) hints: Vec<Text>,
     stderr: Option<Untrusted>,
-    /// The daemon has another version: it does not know the method.
-    is_unknown: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +46,7 @@ impl CommandError {
         let message = message.into();
         let kind = ErrorKind::Exit(code);
         let (reason, hints, stderr) = (None, Vec::new(), None);
-        CommandError { kind, reason, message, hints, stderr, is_unknown: false }
+        CommandError { kind, reason, message, hints, stderr }
     }
 
     pub(crate) fn printed() -> CommandError {
@@ -100,8 +98,10 @@ impl CommandError {
         }
     }
 
+    /// The daemon has another version: it does not know the method. Agents answer unknown methods
+    /// without a reason of acpd.
     pub(crate) fn is_unknown_method(&self) -> bool {
-        self.is_unknown && self.message.as_str().contains("no method")
+        self.reason.is_some() && self.message.as_str().starts_with("acpd has no method")
     }
 
     /// Returns the text for stderr; empty if the error is already printed.
@@ -140,8 +140,6 @@ impl CommandError {
         let message = Untrusted::from(&error.message);
         let mut failed = CommandError::new(data.reason.into(), paragraph(&message));
         failed.reason = Some(data.reason);
-        // Agents answer unknown methods without `data` of acpd.
-        failed.is_unknown = error.code == code::METHOD_NOT_FOUND;
         failed.stderr = data.stderr.filter(|stderr| !stderr.raw().trim().is_empty());
         let hint = data.hint.or_else(|| way_out(data.reason).map(Untrusted::from));
         failed.hint_if(hint)
@@ -220,12 +218,6 @@ impl From<CallError> for CommandError {
     }
 }
 
-fn gone() -> CommandError {
-    let mut failed = CommandError::new(ExitCode::Error, "acpd closed the connection");
-    failed.kind = ErrorKind::Gone;
-    failed.hint("see `acpctl daemon logs`")
-}
-
 impl From<Unreadable> for CommandError {
     fn from(error: Unreadable) -> CommandError {
         CommandError::because(ExitCode::Error, &error)
@@ -235,7 +227,7 @@ impl From<Unreadable> for CommandError {
 impl From<ConnectError> for CommandError {
     fn from(error: ConnectError) -> CommandError {
         let kind = match error {
-            ConnectError::NotRunning { .. } => ErrorKind::Exit(ExitCode::NotFound),
+            ConnectError::NotRunning => ErrorKind::Exit(ExitCode::NotFound),
             ConnectError::StartFailed { .. } => ErrorKind::NotStarted,
             _ => ErrorKind::Exit(ExitCode::Error),
         };
@@ -249,13 +241,15 @@ impl From<LinkError> for CommandError {
         match error {
             LinkError::Dismissed(why) => CommandError::rpc(&why),
             LinkError::NotStarted(error) => error.into(),
-            LinkError::Closed | LinkError::Io(_) => gone(),
+            LinkError::Closed | LinkError::Io(_) => {
+                let failed = CommandError::new(ExitCode::Error, "acpd closed the connection");
+                let failed = failed.hint("see `acpctl daemon logs`");
+                CommandError { kind: ErrorKind::Gone, ..failed }
+            }
             error => {
-                let mut failed = CommandError::because(ExitCode::Error, &error);
-                if matches!(error, LinkError::Stopped) {
-                    failed.kind = ErrorKind::Gone;
-                }
-                failed.hint_if(error.hint())
+                let failed = CommandError::because(ExitCode::Error, &error).hint_if(error.hint());
+                let is_gone = matches!(error, LinkError::Stopped);
+                CommandError { kind: if is_gone { ErrorKind::Gone } else { failed.kind }, ..failed }
             }
         }
     }

@@ -49,7 +49,6 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Opened, ConnectError> {
     if let Some(stream) = open(options)? {
         return Ok(running(stream));
     }
-    let not_running = || ConnectError::NotRunning { socket: paths.socket() };
     if !options.spawn {
         return match wait_for_socket(options)? {
             Some(stream) => Ok(running(stream)),
@@ -57,7 +56,7 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Opened, ConnectError> {
                 let pid = lock::signature(&paths.lock()).map(|signature| signature.pid);
                 Err(ConnectError::NoSocket { socket: paths.socket(), pid })
             }
-            None => Err(not_running()),
+            None => Err(ConnectError::NotRunning),
         };
     }
     let lock = hold_starts(paths)?;
@@ -67,7 +66,7 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Opened, ConnectError> {
     }
     let opened = start_and_open(options)?;
     drop(lock);
-    opened.ok_or_else(not_running)
+    opened.ok_or(ConnectError::NotRunning)
 }
 
 /// Waits for the socket of a daemon that holds its lock: the daemon replaces a removed socket at

@@ -18,7 +18,7 @@ use crate::program::obstacle;
 #[derive(Debug, Error)]
 pub enum ConnectError {
     #[error("acpd is not running")]
-    NotRunning { socket: PathBuf },
+    NotRunning,
     /// A daemon runs without its socket: it starts, ends, or the runtime directory was removed.
     #[error("acpd runs{}, and its socket `{}` is not there", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(), .socket.display())]
     NoSocket { socket: PathBuf, pid: Option<u32> },
@@ -56,7 +56,7 @@ impl ConnectError {
     /// The way out, as a sentence without its period.
     pub fn hint(&self) -> Option<String> {
         match self {
-            ConnectError::NotRunning { .. } => {
+            ConnectError::NotRunning => {
                 Some("start it with `acpctl daemon start`, or leave out `--no-spawn`".to_owned())
             }
             ConnectError::NoSocket { .. } => Some(
@@ -174,8 +174,9 @@ impl LinkError {
     pub fn hint(&self) -> Option<String> {
         match self {
             // The user may start a daemon even if the options forbid it here.
-            LinkError::GaveUp { source: ConnectError::NotRunning { .. }, .. }
-            | LinkError::Stopped => Some("start it with `acpctl daemon start`".to_owned()),
+            LinkError::GaveUp { source: ConnectError::NotRunning, .. } | LinkError::Stopped => {
+                Some("start it with `acpctl daemon start`".to_owned())
+            }
             LinkError::GaveUp { source, .. } | LinkError::NotStarted(source) => source.hint(),
             LinkError::Unresumable(reason) => Some(reason.hint().to_owned()),
             LinkError::NotAnswering(silent) => Some(silent.hint()),

@@ -530,7 +530,7 @@ impl LinkReader {
                     return Ok(());
                 }
                 // The reason why this link's daemon did not start says more.
-                Err(ConnectError::NotRunning { .. }) if has_spawned => {}
+                Err(ConnectError::NotRunning) if has_spawned => {}
                 Err(error) => last = error,
             }
             has_spawned |= spawn;

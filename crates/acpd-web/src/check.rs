@@ -166,35 +166,6 @@ mod tests {
     }
 
     #[test]
-    fn a_method_passes_as_it_is_if_the_token_is_for_it() {
-        let (watch, prompt, all) =
-            (watcher(), client(r#"["prompt"]"#), client(r#"["prompt","answer"]"#));
-        for (method, passed) in [
-            ("session/list", [true, true, true]),
-            ("session/prompt", [false, true, true]),
-            ("_acpd/interaction/answer", [false, false, true]),
-            ("session/set_mode", [false, false, true]),
-            ("_acpd/daemon/stop", [false, false, false]),
-            ("_acpd/policy/list", [false, false, false]),
-            ("session/delete", [false, false, false]),
-            ("made/up", [false, false, false]),
-        ] {
-            let line = request(method, "{}");
-            assert_eq!(
-                [&watch, &prompt, &all].map(|client| passes(client, &line)),
-                passed,
-                "{method}"
-            );
-        }
-        let Verdict::Answer(answer) = check(&watch, &request("session/prompt", "{}")) else {
-            panic!()
-        };
-        let answer: Value = serde_json::from_slice(&answer).unwrap();
-        assert_eq!(answer["error"]["data"]["_acpd"]["reason"], "out_of_scope");
-        assert_eq!(answer["id"], 1);
-    }
-
-    #[test]
     fn what_decides_beforehand_or_runs_commands_needs_the_scope_for_answers() {
         let (watch, prompt, all) =
             (watcher(), client(r#"["prompt"]"#), client(r#"["prompt","answer"]"#));
@@ -202,6 +173,11 @@ mod tests {
         let hidden = yes.replace("_acpd", r"\u005facpd");
         for line in [&yes, &hidden] {
             assert!(!passes(&prompt, line) && passes(&all, line), "{line}");
+        }
+        for method in ["session/set_mode", "session/set_config_option", "_acpd/interaction/answer"]
+        {
+            let line = request(method, "{}");
+            assert!(!passes(&prompt, &line) && passes(&all, &line), "{method}");
         }
         for method in ["session/load", "session/resume"] {
             let server = request(method, r#"{"mcpServers":[{"name":"x","command":"sh"}]}"#);

@@ -27,7 +27,7 @@ use crate::headers;
 use crate::names::Names;
 use crate::refusal::Refusal;
 use crate::state::Server;
-use crate::store::Token;
+use crate::store::TokenInfo;
 
 /// Path of the page's socket, which carries blocks.
 pub(crate) const PAGE: &str = "/page";
@@ -41,7 +41,7 @@ struct Sender {
     is_page: bool,
 }
 
-pub(crate) struct SignedIn(pub(crate) Token);
+pub(crate) struct SignedIn(pub(crate) TokenInfo);
 
 impl FromRequestParts<Arc<Server>> for SignedIn {
     type Rejection = Refusal;
@@ -105,7 +105,7 @@ fn sender_of(request: &Request, own: &str) -> Result<Sender, Refusal> {
     Err(wrong("neither a page of this server asks this nor a program with a token"))
 }
 
-fn token(server: &Server, headers: &HeaderMap, sender: Sender) -> Result<Token, Refusal> {
+fn token(server: &Server, headers: &HeaderMap, sender: Sender) -> Result<TokenInfo, Refusal> {
     // Only a page needs the subprotocol: a program can add headers.
     let from_page = || subprotocol(headers).filter(|_| sender.is_page);
     let key = bearer(headers).or_else(from_page);

@@ -4,31 +4,12 @@ use std::env;
 
 use acpd_client::Paths;
 use acpd_sys::{lock, signals};
-use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::invitation::Invitation;
 use crate::scope::Scopes;
 use crate::secret::Secret;
-use crate::store::{Store, Token, server_lock, tidy_name};
-
-#[derive(Debug, Clone, Serialize)]
-pub struct TokenInfo {
-    /// The permanent name of the token.
-    pub id: String,
-    /// The owner's name for the token. Untrusted: escape it.
-    pub name: String,
-    pub scopes: Scopes,
-    /// Ms since the epoch.
-    pub created: u64,
-}
-
-impl From<Token> for TokenInfo {
-    fn from(token: Token) -> TokenInfo {
-        let Token { id, name, scopes, created, .. } = token;
-        TokenInfo { id, name, scopes, created }
-    }
-}
+use crate::store::{Store, TokenInfo, server_lock, tidy_name};
 
 /// Makes an invitation for one more browser. The server must run.
 pub fn pair(paths: &Paths, scopes: Scopes, name: Option<String>) -> Result<Invitation, Failure> {
@@ -52,7 +33,7 @@ pub fn new_token(paths: &Paths, name: &str, scopes: Scopes) -> Result<Secret, Fa
 
 /// All tokens, the oldest first.
 pub fn tokens(paths: &Paths) -> Result<Vec<TokenInfo>, Failure> {
-    Ok(Store::open(paths)?.tokens()?.into_iter().map(TokenInfo::from).collect())
+    Store::open(paths)?.tokens()
 }
 
 /// Revokes tokens by name or id. Their sockets are closed at once.
@@ -70,7 +51,7 @@ pub fn revoke(paths: &Paths, which: &str) -> Result<Vec<TokenInfo>, Failure> {
         // The lock is held, so the pid is that of its holder.
         signals::nudge(signature.pid);
     }
-    Ok(gone.into_iter().map(TokenInfo::from).collect())
+    Ok(gone)
 }
 
 /// An agent must not make itself a way around its limits. Best effort, as everywhere: a program can

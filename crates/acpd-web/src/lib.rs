@@ -42,9 +42,10 @@ mod worktree;
 
 pub use failure::Failure;
 pub use invitation::Invitation;
-pub use invite::{TokenInfo, new_token, pair, revoke, tokens};
-pub use names::Behind;
+pub use invite::{new_token, pair, revoke, tokens};
+pub use names::proxy_host;
 pub use scope::Scopes;
 pub use secret::Secret;
 pub use serve::{Options, serve};
 pub use state::{Event, Limits};
+pub use store::TokenInfo;

@@ -5,34 +5,23 @@
 //! exactly these names are accepted.
 
 use std::net::SocketAddr;
-use std::str::FromStr;
 
 use axum::http::uri::Authority;
 
 use crate::failure::Failure;
 use crate::tls::Certificate;
 
-/// The public address of a proxy: `https://NAME` or `https://NAME:PORT`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Behind {
-    /// In the form of the header `Host`.
-    host: String,
-}
-
-impl FromStr for Behind {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Behind, Self::Err> {
-        const WRONG: &str = "give the address that browsers open, such as https://acpd.example.net";
-        let host = text.strip_prefix("https://").ok_or(WRONG)?;
-        let host = host.strip_suffix('/').unwrap_or(host).to_ascii_lowercase();
-        let authority: Authority = host.parse().map_err(|_| WRONG)?;
-        if authority.as_str().contains('@') || authority.host().is_empty() {
-            return Err(WRONG);
-        }
-        let host = host.strip_suffix(":443").map(str::to_owned).unwrap_or(host);
-        Ok(Behind { host })
+/// Reads the public address of a proxy, `https://NAME` or `https://NAME:PORT`. Returns its host in
+/// the form of the header `Host`.
+pub fn proxy_host(address: &str) -> Result<String, &'static str> {
+    const WRONG: &str = "give the address that browsers open, such as https://acpd.example.net";
+    let host = address.strip_prefix("https://").ok_or(WRONG)?;
+    let host = host.strip_suffix('/').unwrap_or(host).to_ascii_lowercase();
+    let authority: Authority = host.parse().map_err(|_| WRONG)?;
+    if authority.as_str().contains('@') || authority.host().is_empty() {
+        return Err(WRONG);
     }
+    Ok(host.strip_suffix(":443").map(str::to_owned).unwrap_or(host))
 }
 
 #[derive(Debug)]
@@ -41,8 +30,8 @@ pub(crate) enum Names {
     Loopback(SocketAddr),
     /// The names of the certificate.
     Certificate(Certificate, SocketAddr),
-    /// The name of a proxy.
-    Behind(Behind),
+    /// The host of a proxy.
+    Behind(String),
 }
 
 impl Names {
@@ -60,7 +49,7 @@ impl Names {
                 let name = authority.host();
                 with_port(name, at.port(), 443) == host && certificate.is_for(name)
             }
-            Names::Behind(behind) => behind.host == host,
+            Names::Behind(proxy) => *proxy == host,
         };
         is_ours.then(|| self.origin(&host))
     }
@@ -79,7 +68,7 @@ impl Names {
                 })?;
                 with_port(&name, at.port(), 443)
             }
-            Names::Behind(behind) => behind.host.clone(),
+            Names::Behind(proxy) => proxy.clone(),
         };
         Ok(self.origin(&host))
     }
@@ -131,7 +120,7 @@ mod tests {
 
     #[test]
     fn behind_a_proxy_its_name_alone_counts() {
-        let names = |text: &str| Names::Behind(text.parse().unwrap());
+        let names = |text: &str| Names::Behind(proxy_host(text).unwrap());
         let proxied = names("https://Me.example/");
         assert_eq!(proxied.origin_of("me.example").unwrap(), "https://me.example");
         assert!(
@@ -146,7 +135,7 @@ mod tests {
             "https://me.example/path",
             "https://a@b",
         ] {
-            assert!(wrong.parse::<Behind>().is_err(), "{wrong}");
+            assert!(proxy_host(wrong).is_err(), "{wrong}");
         }
     }
 }

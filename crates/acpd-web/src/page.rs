@@ -2,9 +2,6 @@
 //! browsers keep code for good. Everything else is checked at each use, so a new version shows at
 //! once.
 
-use std::borrow::Cow;
-#[cfg(debug_assertions)]
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -26,50 +23,31 @@ pub(crate) const VERSION: &str = include!(concat!(env!("OUT_DIR"), "/version.rs"
 
 #[derive(Debug)]
 struct File {
-    path: String,
+    path: &'static str,
     kind: String,
     mark: String,
-    plain: Cow<'static, [u8]>,
-    packed: Option<&'static [u8]>,
-}
-
-impl File {
-    fn new(path: &str, plain: Cow<'static, [u8]>, packed: Option<&'static [u8]>) -> File {
-        let mark = format!("W/\"{}\"", &hex(&Sha256::digest(&plain))[..16]);
-        File { path: path.to_owned(), kind: kind(path), mark, plain, packed }
-    }
-
-    /// The file on disk, for development only.
-    #[cfg(debug_assertions)]
-    fn on_disk(path: &str) -> Option<File> {
-        let folder = PathBuf::from(std::env::var_os("ACPD_WEB_PAGE")?);
-        let is_plain = path.split('/').all(|part| !part.is_empty() && !part.starts_with('.'));
-        let plain = std::fs::read(folder.join(path)).ok().filter(|_| is_plain)?;
-        Some(File::new(path, plain.into(), None))
-    }
+    plain: &'static [u8],
+    packed: &'static [u8],
 }
 
 #[derive(Debug)]
-pub(crate) struct Page(Vec<Arc<File>>);
+pub(crate) struct Page(Vec<File>);
 
 impl Page {
     pub(crate) fn new() -> Page {
-        let file = |(path, plain, packed): &(&str, &'static [u8], &'static [u8])| {
-            Arc::new(File::new(path, Cow::Borrowed(*plain), Some(*packed)))
+        let file = |&(path, plain, packed): &(&'static str, &'static [u8], &'static [u8])| {
+            let mark = format!("W/\"{}\"", &hex(&Sha256::digest(plain))[..16]);
+            File { path, kind: kind(path), mark, plain, packed }
         };
         Page(FILES.iter().map(file).collect())
     }
 
     /// A file, by its path with or without this version.
-    fn find(&self, path: &str) -> Option<Arc<File>> {
+    fn find(&self, path: &str) -> Option<&File> {
         let path = path.strip_prefix('/')?;
         let path = in_version(path).unwrap_or(path);
         let path = if path.is_empty() { "index.html" } else { path };
-        #[cfg(debug_assertions)]
-        if let Some(file) = File::on_disk(path) {
-            return Some(Arc::new(file));
-        }
-        self.0.iter().find(|file| file.path == path).cloned()
+        self.0.iter().find(|file| file.path == path)
     }
 }
 
@@ -96,12 +74,10 @@ pub(crate) async fn page(State(page): State<Arc<Page>>, request: Request) -> Res
     let headers = request.headers();
     let response = if has_token(headers, &IF_NONE_MATCH, &file.mark) {
         StatusCode::NOT_MODIFIED.into_response()
-    } else if let Some(packed) =
-        file.packed.filter(|_| has_token(headers, &ACCEPT_ENCODING, "gzip"))
-    {
-        ([(CONTENT_ENCODING, "gzip")], packed).into_response()
+    } else if has_token(headers, &ACCEPT_ENCODING, "gzip") {
+        ([(CONTENT_ENCODING, "gzip")], file.packed).into_response()
     } else {
-        file.plain.clone().into_response()
+        file.plain.into_response()
     };
     let headers = [
         (CONTENT_TYPE, &*file.kind),

@@ -28,7 +28,7 @@ use crate::blocks::{Outgoing, PageConversation};
 use crate::check::{Client, Verdict};
 use crate::failure::Failure;
 use crate::state::{Limits, Server};
-use crate::store::Token;
+use crate::store::TokenInfo;
 
 const SIGNED_OUT: u16 = 4401;
 const DAEMON_AWAY: u16 = 4001;
@@ -42,7 +42,7 @@ type WsEnd = Option<(u16, String)>;
 pub(crate) async fn relay(
     server: Arc<Server>,
     mut socket: WebSocket,
-    token: Token,
+    token: TokenInfo,
     client: Client,
     mut conversation: Option<PageConversation>,
 ) {

@@ -61,19 +61,3 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         text
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_hash_fits_its_secret_alone_and_does_not_show_it() {
-        let (one, other) = (Secret::key().unwrap(), Secret::key().unwrap());
-        assert!(one.hash().is(&Hash::of(one.reveal())));
-        assert!(!one.hash().is(&other.hash()));
-        let kept = serde_json::to_string(&one.hash()).unwrap();
-        assert!(!kept.contains(one.reveal()));
-        assert_eq!(Secret::code().unwrap().reveal().len() * 4, 128);
-        assert_eq!(one.reveal().len() * 4, 256);
-    }
-}

@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::guess::Guesses;
 use crate::invitation::Invitation;
 use crate::made::Made;
-use crate::names::{Behind, Names};
+use crate::names::Names;
 use crate::page::{Page, page};
 use crate::scope::Scopes;
 use crate::state::{Event, Limits, Server};
@@ -49,8 +49,8 @@ pub struct Options {
     pub port: Option<u16>,
     /// A certificate and its key.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// The proxy that browsers open.
-    pub behind: Option<Behind>,
+    /// The host of the proxy that browsers open, from [`proxy_host`](crate::proxy_host).
+    pub behind: Option<String>,
     pub limits: Limits,
 }
 

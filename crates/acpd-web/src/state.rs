@@ -94,7 +94,7 @@ impl Server {
         let spawn = self.daemon.spawn && has_died;
         let options = acpd_client::Options { spawn, ..self.daemon.clone() };
         acpd_client::open_socket(&options).map_err(|error| match error {
-            ConnectError::NotRunning { .. } => {
+            ConnectError::NotRunning => {
                 Failure::new(error).hint("start it with `acpctl daemon start`")
             }
             other => other.into(),

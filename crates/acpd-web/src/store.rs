@@ -35,13 +35,20 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_NAME: usize = 60;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Token {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) scopes: Scopes,
+pub struct TokenInfo {
+    /// The permanent name of the token.
+    pub id: String,
+    /// The owner's name for the token. Untrusted: escape it.
+    pub name: String,
+    pub scopes: Scopes,
     /// Ms since the epoch.
-    pub(crate) created: u64,
+    pub created: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Token {
+    #[serde(flatten)]
+    info: TokenInfo,
     key: Hash,
     /// A browser must also send its cookie; a program has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,7 +84,7 @@ struct Content {
 
 /// The secrets of a browser that has just signed in.
 pub(crate) struct SignedIn {
-    pub(crate) token: Token,
+    pub(crate) token: TokenInfo,
     pub(crate) key: Secret,
     pub(crate) cookie: Secret,
 }
@@ -102,8 +109,8 @@ impl Store {
     }
 
     /// All tokens, the oldest first.
-    pub(crate) fn tokens(&self) -> Result<Vec<Token>, Failure> {
-        Ok(self.content()?.tokens.clone())
+    pub(crate) fn tokens(&self) -> Result<Vec<TokenInfo>, Failure> {
+        Ok(self.content()?.tokens.iter().map(|token| token.info.clone()).collect())
     }
 
     /// `is_page`: a page sends its origin, a program does not.
@@ -112,7 +119,7 @@ impl Store {
         key: &str,
         cookie: Option<&str>,
         is_page: bool,
-    ) -> Result<Option<Token>, Failure> {
+    ) -> Result<Option<TokenInfo>, Failure> {
         let (key, cookie) = (Hash::of(key), cookie.map(Hash::of));
         let is_it = |token: &&Token| {
             let has_cookie = match (&token.cookie, &cookie) {
@@ -125,11 +132,11 @@ impl Store {
         };
         // All are compared, so that the time does not show the position.
         let content = self.content()?;
-        Ok(content.tokens.iter().filter(is_it).fold(None, |_, token| Some(token.clone())))
+        Ok(content.tokens.iter().filter(is_it).fold(None, |_, token| Some(token.info.clone())))
     }
 
     pub(crate) fn has(&self, id: &str) -> Result<bool, Failure> {
-        Ok(self.content()?.tokens.iter().any(|token| token.id == id))
+        Ok(self.content()?.tokens.iter().any(|token| token.info.id == id))
     }
 
     pub(crate) fn add_code(&self, scopes: Scopes, name: Option<String>) -> Result<Secret, Failure> {
@@ -164,12 +171,10 @@ impl Store {
         let token = self.change(|content| {
             let code = content.codes.remove(find(content)?);
             let name = free_name(&content.tokens, &code.name.unwrap_or_else(|| tidy_name(called)));
-            let id = short(&id);
-            let (scopes, created) = (code.scopes, time);
+            let info = TokenInfo { id: short(&id), name, scopes: code.scopes, created: time };
             let (key, cookie) = (key.hash(), Some(cookie.hash()));
-            let token = Token { id, name, scopes, created, key, cookie, push: None };
-            content.tokens.push(token.clone());
-            Some(token)
+            content.tokens.push(Token { info: info.clone(), key, cookie, push: None });
+            Some(info)
         })?;
         Ok(token.map(|token| SignedIn { token, key, cookie }))
     }
@@ -181,11 +186,11 @@ impl Store {
             return Err(Failure::new("a token needs a name"));
         }
         let is_new = self.change(|content| {
-            let is_new = content.tokens.iter().all(|token| token.name != name);
+            let is_new = content.tokens.iter().all(|token| token.info.name != name);
             if is_new {
-                let (id, name, key) = (short(&id), name.clone(), key.hash());
-                let (created, cookie, push) = (now(), None, None);
-                content.tokens.push(Token { id, name, scopes, created, key, cookie, push });
+                let name = name.clone();
+                let info = TokenInfo { id: short(&id), name, scopes, created: now() };
+                content.tokens.push(Token { info, key: key.hash(), cookie: None, push: None });
             }
             is_new
         })?;
@@ -199,11 +204,17 @@ impl Store {
     }
 
     /// Removes and returns the tokens that fit.
-    pub(crate) fn revoke(&self, fits: impl Fn(&Token) -> bool) -> Result<Vec<Token>, Failure> {
-        if !self.content()?.tokens.iter().any(&fits) {
+    pub(crate) fn revoke(
+        &self,
+        fits: impl Fn(&TokenInfo) -> bool,
+    ) -> Result<Vec<TokenInfo>, Failure> {
+        if !self.content()?.tokens.iter().any(|token| fits(&token.info)) {
             return Ok(Vec::new());
         }
-        self.change(|content| content.tokens.extract_if(.., |token| fits(token)).collect())
+        self.change(|content| {
+            let gone = content.tokens.extract_if(.., |token| fits(&token.info));
+            gone.map(|token| token.info).collect()
+        })
     }
 
     /// Sets the push subscription of a token. Another token with the same subscription loses it:
@@ -211,7 +222,7 @@ impl Store {
     pub(crate) fn subscribe(&self, id: &str, push: Option<Subscription>) -> Result<(), Failure> {
         self.change(|content| {
             for token in &mut content.tokens {
-                if token.id == id {
+                if token.info.id == id {
                     token.push.clone_from(&push);
                 } else if push.is_some() && token.push == push {
                     token.push = None;
@@ -223,7 +234,8 @@ impl Store {
     /// Removes a subscription whose browser no longer listens.
     pub(crate) fn forget(&self, id: &str, gone: &Subscription) -> Result<(), Failure> {
         self.change(|content| {
-            let is_it = |token: &&mut Token| token.id == id && token.push.as_ref() == Some(gone);
+            let is_it =
+                |token: &&mut Token| token.info.id == id && token.push.as_ref() == Some(gone);
             content.tokens.iter_mut().filter(is_it).for_each(|token| token.push = None);
         })
     }
@@ -231,7 +243,7 @@ impl Store {
     pub(crate) fn subscriptions(&self) -> Result<Vec<(String, Subscription)>, Failure> {
         let content = self.content()?;
         let all = content.tokens.iter();
-        Ok(all.filter_map(|token| Some((token.id.clone(), token.push.clone()?))).collect())
+        Ok(all.filter_map(|token| Some((token.info.id.clone(), token.push.clone()?))).collect())
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -303,7 +315,7 @@ pub(crate) fn tidy_name(name: &str) -> String {
 
 /// The name, with a number if another token has it.
 fn free_name(tokens: &[Token], name: &str) -> String {
-    let is_free = |name: &str| tokens.iter().all(|token| token.name != name);
+    let is_free = |name: &str| tokens.iter().all(|token| token.info.name != name);
     let numbered = (2_usize..).map(|number| format!("{name} {number}"));
     let mut names = std::iter::once(name.to_owned()).chain(numbered);
     names.find(|name| is_free(name)).unwrap_or_default()

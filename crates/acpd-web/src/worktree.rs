@@ -22,7 +22,7 @@ use crate::door::SignedIn;
 use crate::failure::Failure;
 use crate::refusal::{Refusal, json as answer};
 use crate::state::Server;
-use crate::store::Token;
+use crate::store::TokenInfo;
 
 #[derive(Deserialize)]
 struct Wanted {
@@ -66,7 +66,7 @@ pub(crate) async fn remove(
 
 fn make_in(
     server: &Server,
-    token: Token,
+    token: TokenInfo,
     cwd: &str,
     name: Option<&str>,
 ) -> Result<(PathBuf, Worktree), Refusal> {
@@ -82,7 +82,7 @@ fn make_in(
     Ok(server.made.make(token.id, &dir, name)?)
 }
 
-fn allowed(token: Token) -> Result<Token, Refusal> {
+fn allowed(token: TokenInfo) -> Result<TokenInfo, Refusal> {
     if token.scopes.has(Scope::Prompt) {
         return Ok(token);
     }

@@ -48,16 +48,9 @@ struct Inner {
 impl BoundedLog {
     /// Opens the file for appending. If that fails, entries are dropped: a log must not stop an
     /// agent.
-    pub fn open(path: &Path, limit: u64) -> BoundedLog {
-        BoundedLog::open_with(path, limit, false)
-    }
-
-    /// Opens the daemon's log, which gets the last words of a panic, even after it was moved aside.
-    pub fn with_stderr(path: &Path, limit: u64) -> BoundedLog {
-        BoundedLog::open_with(path, limit, true)
-    }
-
-    fn open_with(path: &Path, limit: u64, has_stderr: bool) -> BoundedLog {
+    ///
+    /// With `has_stderr`, it gets the last words of a panic, even after it was moved aside.
+    pub fn open(path: &Path, limit: u64, has_stderr: bool) -> BoundedLog {
         let mut inner = Inner { path: path.to_owned(), file: None, written: 0, limit, has_stderr };
         inner.reopen();
         BoundedLog { inner: Arc::new(Mutex::new(inner)) }
@@ -214,7 +207,7 @@ mod tests {
     fn a_full_log_is_moved_aside_and_a_new_one_begun() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("agent.log");
-        let mut log = BoundedLog::open(&path, 10);
+        let mut log = BoundedLog::open(&path, 10, false);
         log.write(b"12345678\n");
         log.write(b"abc\n");
         log.write(b"def\n");
@@ -227,7 +220,7 @@ mod tests {
     fn m6_an_entry_is_one_escaped_line_of_bounded_length() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("agent.log");
-        let mut log = BoundedLog::open(&path, 1 << 20);
+        let mut log = BoundedLog::open(&path, 1 << 20, false);
         log.line("a\nb\x1b[2J\u{202e}é");
         let long = "é".repeat(3 * LONGEST);
         // As the daemon's own log is written.
@@ -242,8 +235,8 @@ mod tests {
     fn a_log_goes_on_where_it_ended() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("agent.log");
-        BoundedLog::open(&path, 100).write(b"one\n");
-        BoundedLog::open(&path, 100).write(b"two\n");
+        BoundedLog::open(&path, 100, false).write(b"one\n");
+        BoundedLog::open(&path, 100, false).write(b"two\n");
         assert_eq!(std::fs::read(&path).expect("the log"), b"one\ntwo\n");
     }
 }

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use acpd_api::{Scope, escape, json};
 use acpd_client::Paths;
-use acpd_web::{Behind, Event, Failure, Invitation, Limits, Options, Scopes, TokenInfo};
+use acpd_web::{Event, Failure, Invitation, Limits, Options, Scopes, TokenInfo, proxy_host};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use jiff::Timestamp;
 use serde_json::json;
@@ -65,8 +65,8 @@ struct Serve {
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
     /// Address of the proxy that browsers open: https://NAME. Other names are refused.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["cert", "key"])]
-    behind: Option<Behind>,
+    #[arg(long, value_name = "URL", conflicts_with_all = ["cert", "key"], value_parser = proxy_host)]
+    behind: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

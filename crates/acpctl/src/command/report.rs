@@ -310,11 +310,8 @@ fn clean(log: &str) -> String {
 
 fn entry(line: &str) -> Option<String> {
     // A service manager puts its own words before the entry.
-    let level = LEVELS.iter().find_map(|level| {
-        let at = line.find(&format!(" {level} "))?;
-        Some((at, *level))
-    });
-    let (at, level) = level?;
+    let level = |level: &&'static str| Some((line.find(&format!(" {level} "))?, *level));
+    let (at, level) = LEVELS.iter().find_map(level)?;
     let time = line[..at].split_whitespace().next_back()?;
     if !time.ends_with('Z') || !time.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -329,40 +326,31 @@ fn event(text: &str) -> String {
     let (words, mut rest) = text.split_at(fields);
     let mut out = message(words);
     while let Some((name, value)) = rest.trim_start().split_once('=') {
-        let (shown, after) = match value.strip_prefix('"') {
-            Some(quoted) => {
-                let Some(end) = end_of(quoted) else { break };
-                let (text, after) = (&quoted[..end], &quoted[end + 1..]);
-                let is_method = ACP.iter().any(|(method, _)| *method == text);
-                if SHOWN.contains(&name) || (name == "what" && is_method) {
-                    (format!("\"{}\"", message(text)), after)
-                } else {
-                    (HIDDEN.to_owned(), after)
-                }
-            }
-            None => {
-                let end = value.find(' ').unwrap_or(value.len());
-                let (word, after) = value.split_at(end);
-                if !is_plain(word) {
-                    // The end of the value is unknown.
-                    out.extend([" ", name, "=", HIDDEN]);
-                    break;
-                }
-                (word.to_owned(), after)
-            }
+        let shown = if let Some(quoted) = value.strip_prefix('"') {
+            let Some(end) = end_of(quoted) else { break };
+            let text = &quoted[..end];
+            rest = &quoted[end + 1..];
+            let is_method = ACP.iter().any(|(method, ..)| *method == text);
+            let is_shown = SHOWN.contains(&name) || (name == "what" && is_method);
+            is_shown.then(|| format!("\"{}\"", message(text)))
+        } else {
+            let (word, after) = value.split_at(value.find(' ').unwrap_or(value.len()));
+            let is_plain = is_plain(word);
+            // The end of another value is unknown.
+            rest = if is_plain { after } else { "" };
+            is_plain.then(|| word.to_owned())
         };
-        out.extend([" ", name, "=", &shown]);
-        rest = after;
+        out.extend([" ", name, "=", shown.as_deref().unwrap_or(HIDDEN)]);
     }
     out
 }
 
+/// Returns where the fields begin.
 fn field_at(text: &str) -> Option<usize> {
     text.match_indices('=').find_map(|(at, _)| {
-        let begin = text[..at].rfind(' ').map_or(0, |space| space + 1);
-        let name = &text[begin..at];
+        let (before, name) = text[..at].rsplit_once(' ').unwrap_or(("", &text[..at]));
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-        is_name.then_some(begin.saturating_sub(1))
+        is_name.then_some(before.len())
     })
 }
 
@@ -372,12 +360,10 @@ fn message(words: &str) -> String {
         Some((words, _)) => (words, format!(": {HIDDEN}")),
         None => (words, String::new()),
     };
-    let mut out = String::new();
-    for (at, part) in words.split('`').enumerate() {
-        match at % 2 {
-            0 => out.push_str(part),
-            _ => out.extend(["`", HIDDEN, "`"]),
-        }
+    let mut parts = words.split('`');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    while let Some(_quoted) = parts.next() {
+        out.extend(["`", HIDDEN, "`", parts.next().unwrap_or_default()]);
     }
     out.trim_end().to_owned() + &more
 }
@@ -404,22 +390,20 @@ const MIN_SECRET_LENGTH: usize = 6;
 fn names() -> Vec<(String, &'static str)> {
     let variable = |name: &str| env::var(name).ok();
     let home = env::home_dir().and_then(|home| home.into_os_string().into_string().ok());
+    let home = home.map(|home| home.trim_end_matches(is_separator).to_owned());
     let user = variable("USER").or_else(|| variable("LOGNAME"));
-    let of_home =
-        home.as_deref().and_then(|home| home.rsplit(is_separator).next()).map(str::to_owned);
+    let of_home = home.as_deref().and_then(|home| home.rsplit(is_separator).next());
+    let of_home = of_home.map(str::to_owned);
     let host = acpd_sys::machine::host_name();
     let short = host.as_deref().and_then(|host| host.split('.').next()).map(str::to_owned);
     let secrets = env::vars_os().filter_map(|(name, value)| {
         let is_secret = name.to_str().is_some_and(is_secret_name);
         value.into_string().ok().filter(|value| is_secret && value.len() >= MIN_SECRET_LENGTH)
     });
-    let mut all: Vec<(String, &'static str)> = secrets.map(|secret| (secret, HIDDEN)).collect();
-    let home = home.map(|home| home.trim_end_matches(is_separator).to_owned());
-    all.extend(home.map(|home| (home, "~")));
-    all.extend([user, of_home].into_iter().flatten().map(|user| (user, "USER")));
-    all.extend([host, short].into_iter().flatten().map(|host| (host, "HOST")));
-    all.retain(|(name, _)| !name.is_empty());
-    all
+    let secrets = secrets.map(|secret| (Some(secret), HIDDEN));
+    let names = [(home, "~"), (user, "USER"), (of_home, "USER"), (host, "HOST"), (short, "HOST")];
+    let all = secrets.chain(names).filter_map(|(name, instead)| Some((name?, instead)));
+    all.filter(|(name, _)| !name.is_empty()).collect()
 }
 
 /// Replaces names that are whole words.

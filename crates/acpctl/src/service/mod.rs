@@ -247,11 +247,9 @@ impl UnitFile {
     }
 
     pub(crate) fn write(&self) -> Result {
-        let failed = |error| CommandError::file("write", &self.path, &error);
-        if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
-        }
-        fs::write(&self.path, &self.text).map_err(failed)
+        let made = self.path.parent().map_or(Ok(()), fs::create_dir_all);
+        made.and_then(|()| fs::write(&self.path, &self.text))
+            .map_err(|error| CommandError::file("write", &self.path, &error))
     }
 }
 

@@ -1,7 +1,7 @@
 // @ts-check
 // A home for the tests: the real programs, nothing of the user's, and nothing left of it at the end.
 //
-// `ACPD_BIN` is the folder of `acpd`, `acpctl` and `acpctl-web`; `ACPD_WEB_PAGE`, if set, that of the page.
+// `ACPD_BIN` is the folder of `acpd`, `acpctl` and `acpctl-web`.
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
@@ -54,7 +54,7 @@ command = ${JSON.stringify([process.execPath, fileURLToPath(new URL('story.js', 
     this.env = {
       HOME: this.path('home'), PATH: '/usr/local/bin:/usr/bin:/bin', TZ: 'UTC', COLUMNS: '100',
       ACPD_RUNTIME_DIR: this.path('run'), ACPD_STATE_DIR: this.path('state'), ACPD_CONFIG_DIR: this.path('config'),
-      ACPD_EXE: join(BIN, 'acpd'), ...(process.env.ACPD_WEB_PAGE && { ACPD_WEB_PAGE: process.env.ACPD_WEB_PAGE }),
+      ACPD_EXE: join(BIN, 'acpd'),
     };
     /** @type {import('node:child_process').ChildProcess | undefined} */
     this.web = undefined;

@@ -226,7 +226,7 @@ scene('the first paint is quick', async () => {
   await context.close();
 });
 
-scene('little is sent', { skip: process.env.ACPD_WEB_PAGE && 'the files of a folder are sent as they are' }, async () => {
+scene('little is sent', async () => {
   const { page, context } = await enter(browser, home, { serviceWorkers: 'block' });
   await page.goto('about:blank');
   await page.goto(`${home.url}/`);

@@ -26,8 +26,6 @@ after(async () => {
 
 /** @param {string} name @param {any} options @param {() => Promise<void>} [run] */
 const scene = (name, options, run = options) => test(name, { timeout: 120_000, ...(run !== options && options) }, run);
-/** Why a scene with a version of the page is left out. */
-const fromDisk = process.env.ACPD_WEB_PAGE && 'the files of a folder have no version';
 
 scene('a code lets one browser in, once, and does not stay in its history', async () => {
   const { page, context, wrong } = await enter(browser, home);
@@ -212,7 +210,7 @@ scene('offline and back', async () => {
   await context.close();
 });
 
-scene('without a connection the page opens, and shows what it knew last', { skip: fromDisk }, async () => {
+scene('without a connection the page opens, and shows what it knew last', async () => {
   const { page, context, wrong } = await enter(browser, home);
   await home.acpctl('run', '-s', 'remembered', 'say #remembered');
   await page.waitForSelector('.entry:has(.name:text-is("remembered"))');
@@ -245,7 +243,7 @@ scene('without a connection the page opens, and shows what it knew last', { skip
   await context.close();
 });
 
-scene('a newer version is told, and a running page gets no file of it', { skip: fromDisk }, async () => {
+scene('a newer version is told, and a running page gets no file of it', async () => {
   const { page, context, wrong } = await enter(browser, home, { serviceWorkers: 'block' });
   await context.route('**/me', async (route) => {
     const answer = await route.fetch();
@@ -537,7 +535,7 @@ scene('a running turn is steered', async () => {
   await context.close();
 });
 
-scene('a browser is told when its person is needed', { skip: fromDisk }, async () => {
+scene('a browser is told when its person is needed', async () => {
   const { page, context, wrong } = await enter(browser, home);
   await context.grantPermissions(['notifications']);
   // No push service is asked here; what comes from one, the browser is given.

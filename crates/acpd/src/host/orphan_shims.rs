@@ -64,7 +64,7 @@ impl Agents {
 
     fn orphan_shims_place(&self) -> Place {
         let size = self.config.daemon.log_max_bytes;
-        self.place(BoundedLog::open(&self.paths.agent_log("strays"), size))
+        self.place(BoundedLog::open(&self.paths.agent_log("strays"), size, false))
     }
 
     /// Removes the sockets without a shim directory and without a listener.
