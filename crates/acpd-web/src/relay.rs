@@ -27,7 +27,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout
 use crate::blocks::{Outgoing, PageConversation};
 use crate::check::{Client, Verdict};
 use crate::failure::Failure;
-use crate::state::{Limits, Server};
+use crate::state::{GOODBYE, LONGEST_MESSAGE, Server};
 use crate::store::TokenInfo;
 
 const SIGNED_OUT: u16 = 4401;
@@ -54,7 +54,7 @@ pub(crate) async fn relay(
     let (reader, mut daemon) = match found.and_then(|stream| halves(stream).map_err(Failure::new)) {
         Ok(halves) => halves,
         Err(why) => {
-            return tell(&mut socket, Some((DAEMON_AWAY, words(&why))), limits).await;
+            return tell(&mut socket, Some((DAEMON_AWAY, words(&why)))).await;
         }
     };
     let (mut sink, mut source) = socket.split();
@@ -69,7 +69,7 @@ pub(crate) async fn relay(
     let from_client = async {
         loop {
             let line = tokio::select! {
-                frame = source.next() => match line_of(frame, limits.message) {
+                frame = source.next() => match line_of(frame) {
                     Ok(line) => line,
                     Err(end) => return end,
                 },
@@ -148,7 +148,7 @@ pub(crate) async fn relay(
         () = revoked => Some((SIGNED_OUT, "signed out".to_owned())),
         _ = stop.wait_for(|stops| *stops) => Some((close_code::AWAY, "the server ends".to_owned())),
     };
-    tell(&mut sink, end, limits).await;
+    tell(&mut sink, end).await;
 }
 
 async fn write(daemon: &mut StreamWriter, line: Bytes) {
@@ -160,13 +160,12 @@ async fn write(daemon: &mut StreamWriter, line: Bytes) {
 }
 
 /// The line in a frame; `None` for a ping or pong.
-fn line_of(
-    frame: Option<Result<Message, axum::Error>>,
-    longest: usize,
-) -> Result<Option<Bytes>, WsEnd> {
-    let too_long = || Some((close_code::SIZE, format!("a message has at most {longest} bytes")));
+fn line_of(frame: Option<Result<Message, axum::Error>>) -> Result<Option<Bytes>, WsEnd> {
     let line = match frame {
-        Some(Err(error)) if error.to_string().contains("too long") => return Err(too_long()),
+        Some(Err(error)) if error.to_string().contains("too long") => {
+            let why = format!("a message has at most {LONGEST_MESSAGE} bytes");
+            return Err(Some((close_code::SIZE, why)));
+        }
         None | Some(Ok(Message::Close(_)) | Err(_)) => return Err(None),
         Some(Ok(Message::Binary(_))) => {
             return Err(Some((close_code::UNSUPPORTED, "a message is text".to_owned())));
@@ -174,9 +173,6 @@ fn line_of(
         Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(None),
         Some(Ok(Message::Text(text))) => Bytes::from(text),
     };
-    if line.len() > longest {
-        return Err(too_long());
-    }
     if line.contains(&b'\n') {
         let why = "a message is one line, without a line feed";
         return Err(Some((close_code::INVALID, why.to_owned())));
@@ -212,7 +208,7 @@ impl Lines {
 }
 
 /// Sends the reason of the end, if the client takes it.
-async fn tell(sink: &mut (impl futures_util::Sink<Message> + Unpin), end: WsEnd, limits: &Limits) {
+async fn tell(sink: &mut (impl futures_util::Sink<Message> + Unpin), end: WsEnd) {
     let Some((code, mut reason)) = end else { return };
     reason.truncate(reason.floor_char_boundary(LONGEST_REASON));
     let frame = CloseFrame { code, reason: reason.into() };
@@ -221,7 +217,7 @@ async fn tell(sink: &mut (impl futures_util::Sink<Message> + Unpin), end: WsEnd,
         let _ = sink.send(Message::Close(Some(frame))).await;
         let _ = sink.close().await;
     };
-    let _ = timeout(limits.goodbye, last).await;
+    let _ = timeout(GOODBYE, last).await;
 }
 
 /// An error and its way out, in one sentence.

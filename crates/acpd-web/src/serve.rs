@@ -28,7 +28,7 @@ use crate::made::Made;
 use crate::names::Names;
 use crate::page::{Page, page};
 use crate::scope::Scopes;
-use crate::state::{Event, Limits, Server};
+use crate::state::{Event, GOODBYE, Limits, Server};
 use crate::store::{Store, folder, server_lock};
 use crate::{door, push, sign, socket, tls, worktree};
 
@@ -193,7 +193,7 @@ async fn accept(server: &Arc<Server>, listener: TcpListener, tls: Option<TlsAcce
         });
     }
     let all = server.limits.sockets as u32;
-    let _ = timeout(server.limits.goodbye, server.sockets.acquire_many(all)).await;
+    let _ = timeout(GOODBYE, server.sockets.acquire_many(all)).await;
 }
 
 async fn speak(

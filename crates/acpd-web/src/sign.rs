@@ -36,25 +36,16 @@ pub(crate) async fn sign_in(
         .get(CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
     if !is_json {
-        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        return Err(Refusal::new(
-            status,
-            "this is no JSON",
-            "send `content-type: application/json`",
-        ));
+        let (status, hint) =
+            (StatusCode::UNSUPPORTED_MEDIA_TYPE, "send `content-type: application/json`");
+        return Err(Refusal::new(status, "this is no JSON", hint));
     }
     if server.wrong_codes.are_too_many(Instant::now()) {
         return Err(Refusal::too_often());
     }
-    let wrong = || {
-        let hint = "`acpctl web pair` prints a new code";
-        let why = "this code is wrong, was used before, or is older than two minutes";
-        Refusal::new(StatusCode::UNAUTHORIZED, why, hint)
-    };
-    let said: Option<SignIn> = body::json(body).await;
-    let device =
-        device(headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default());
-    let signed_in = match said {
+    let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
+    let device = device(agent.unwrap_or_default());
+    let signed_in = match body::json(body).await {
         Some(SignIn { code }) => {
             server.off(move |server| server.store.redeem(&code, &device)).await?
         }
@@ -62,7 +53,9 @@ pub(crate) async fn sign_in(
     };
     let Some(signed_in) = signed_in else {
         server.wrong_codes.count(Instant::now());
-        return Err(wrong());
+        let hint = "`acpctl web pair` prints a new code";
+        let why = "this code is wrong, was used before, or is older than two minutes";
+        return Err(Refusal::new(StatusCode::UNAUTHORIZED, why, hint));
     };
     let token = signed_in.token;
     (server.tell)(Event::SignedIn { name: token.name.clone() });

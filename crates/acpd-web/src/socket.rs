@@ -15,7 +15,7 @@ use crate::door::{PAGE, SignedIn};
 use crate::refusal::Refusal;
 use crate::relay::relay;
 use crate::secret::Secret;
-use crate::state::Server;
+use crate::state::{LONGEST_MESSAGE, Server};
 
 /// The subprotocol: version 1 of ACP, a message in each text frame.
 const PROTOCOL: &str = "acp.v1";
@@ -38,8 +38,8 @@ pub(crate) async fn acp(
     let agent = query.find(|(name, _)| name == "agent").map(|(_, agent)| agent.into_owned());
     let client = Client { scopes: token.scopes, agent, place: token.name.clone() };
     // The limit counts all frames of a message together.
-    let longest = server.limits.message;
-    let socket = socket.protocols([PROTOCOL]).max_message_size(longest).max_frame_size(longest);
+    let socket = socket.protocols([PROTOCOL]).max_message_size(LONGEST_MESSAGE);
+    let socket = socket.max_frame_size(LONGEST_MESSAGE);
     let mut response = socket.on_upgrade(async move |socket| {
         relay(server, socket, token, client, conversation).await;
         drop(place);

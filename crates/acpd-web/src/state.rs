@@ -14,23 +14,24 @@ use crate::made::Made;
 use crate::names::Names;
 use crate::store::Store;
 
-/// Limits of size, number and time.
+/// Most bytes of a message, in however many frames. A longer one is not read to its end.
+pub(crate) const LONGEST_MESSAGE: usize = 32 << 20;
+/// Longest time for a client to take the reason of its end.
+pub(crate) const GOODBYE: Duration = Duration::from_secs(2);
+
+/// Limits of number and time; tests have smaller ones.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Open connections.
     pub connections: usize,
     /// Open sockets, each with a connection to the daemon, which takes 64 in all.
     pub sockets: usize,
-    /// Most bytes of a message, in however many frames. A longer one is not read to its end.
-    pub message: usize,
     /// Longest time for the head of a request, or a handshake.
     pub head: Duration,
     /// Time between pings.
     pub ping: Duration,
     /// Longest time in which a client neither sends nor takes anything.
     pub silence: Duration,
-    /// Longest time for a client to take the reason of its end.
-    pub goodbye: Duration,
 }
 
 impl Default for Limits {
@@ -39,11 +40,9 @@ impl Default for Limits {
         Limits {
             connections: 256,
             sockets: 48,
-            message: 32 << 20,
             head: seconds(10),
             ping: seconds(20),
             silence: seconds(60),
-            goodbye: seconds(2),
         }
     }
 }

@@ -96,22 +96,18 @@ fn unreadable() -> Refusal {
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Refusal {
-        let (status, hint) = match &error {
-            Error::Exists(_) | Error::BranchExists(_) => {
-                (StatusCode::CONFLICT, "choose another name for the session")
-            }
-            Error::BadName(_) => {
-                (StatusCode::BAD_REQUEST, "choose a name of letters, digits and dashes")
-            }
-            Error::NoRepository(_) => {
-                (StatusCode::CONFLICT, "begin it without a worktree of its own")
-            }
-            Error::NoCommit(_) => (StatusCode::CONFLICT, "commit something first"),
+        let hint = match &error {
+            Error::Exists(_) | Error::BranchExists(_) => "choose another name for the session",
+            Error::BadName(_) => "choose a name of letters, digits and dashes",
+            Error::NoRepository(_) => "begin it without a worktree of its own",
+            Error::NoCommit(_) => "commit something first",
             Error::Path(_) | Error::NotUtf8 => {
-                (StatusCode::CONFLICT, "agents take only paths that JSON can hold; rename it")
+                "agents take only paths that JSON can hold; rename it"
             }
             _ => return Failure::new(error).into(),
         };
+        let is_bad = matches!(error, Error::BadName(_));
+        let status = if is_bad { StatusCode::BAD_REQUEST } else { StatusCode::CONFLICT };
         Refusal::new(status, &error.to_string(), hint)
     }
 }

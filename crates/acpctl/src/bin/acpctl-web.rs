@@ -214,14 +214,13 @@ fn list(tokens: &[TokenInfo]) {
     if tokens.is_empty() {
         return talk("There are no tokens; `acpctl web pair` lets a browser in.");
     }
-    let width =
-        tokens.iter().map(|token| escape::one_line(&token.name).to_string().chars().count()).max();
-    for TokenInfo { id, name, scopes, created } in tokens {
-        let name = escape::one_line(name).to_string();
-        let day = Timestamp::from_millisecond(*created as i64)
-            .map(|at| at.strftime("%Y-%m-%d").to_string());
-        let (day, scopes, width) =
-            (day.unwrap_or_default(), scopes.to_string(), width.unwrap_or_default());
+    let name = |token: &TokenInfo| escape::one_line(&token.name).to_string();
+    let width = tokens.iter().map(|token| name(token).chars().count()).max().unwrap_or_default();
+    for token in tokens {
+        let (id, name, scopes) = (&token.id, name(token), token.scopes.to_string());
+        let day =
+            Timestamp::from_millisecond(token.created as i64).map(|at| at.strftime("%Y-%m-%d"));
+        let day = day.map(|day| day.to_string()).unwrap_or_default();
         print(&format!("{id}  {name:width$}  {scopes:19}  {day}"));
     }
 }
