@@ -379,31 +379,30 @@ impl Traces {
         let is_runtime = |name: &str| ["acpd.sock", "acpd.start.lock", "s"].contains(&name);
         // The `demo` agent always uses this directory.
         let demo = base("XDG_STATE_HOME", ".local/state")?.join("acpd");
-        let mut dirs = vec![
+        let dirs = [
             own(&paths.state, &is_state)?,
             own(&paths.config, &|name| ["config.toml", "config.schema.json"].contains(&name))?,
             own(&paths.runtime, &is_runtime)?,
+            own(&demo, &|name| name == "demo")?.filter(|_| demo != paths.state),
         ];
-        if demo != paths.state {
-            dirs.push(own(&demo, &|name| name == "demo")?);
-        }
-        dirs.retain(|(dir, _)| dir.is_dir());
         // `systemctl --user edit acpd` creates these.
         let units = base("XDG_CONFIG_HOME", ".config")?.join("systemd/user");
         let is_addition = |name: &str| Path::new(name).extension().is_some_and(|end| end == "conf");
-        let mut additions = vec![
+        let additions = [
             own(&units.join("acpd.service.d"), &is_addition)?,
             own(&units.join("acpd.socket.d"), &is_addition)?,
         ];
-        additions.retain(|(dir, _)| dir.is_dir());
         let completions = [
             base("XDG_DATA_HOME", ".local/share")?.join("bash-completion/completions/acpctl"),
             base("XDG_CONFIG_HOME", ".config")?.join("fish/completions/acpctl.fish"),
             base("XDG_DATA_HOME", ".local/share")?.join("zsh/site-functions/_acpctl"),
             home()?.join(".zfunc/_acpctl"),
         ];
-        let files = completions.into_iter().filter(|file| file.is_file()).collect();
-        Ok(Traces { dirs, additions, files })
+        Ok(Traces {
+            dirs: dirs.into_iter().flatten().collect(),
+            additions: additions.into_iter().flatten().collect(),
+            files: completions.into_iter().filter(|file| file.is_file()).collect(),
+        })
     }
 
     fn is_empty(&self) -> bool {
@@ -474,22 +473,16 @@ fn is_state(name: &str) -> bool {
     is_dir || ["acpd.", "search.db", Paths::KEPT_ASIDE].iter().any(|own| name.starts_with(own))
 }
 
-/// Returns a directory, and its entries with acpd's names.
-fn own(dir: &Path, is_own: &dyn Fn(&str) -> bool) -> Result<(PathBuf, Vec<PathBuf>)> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        // Without a directory, there are no files.
-        Err(error)
-            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
-        {
-            return Ok((dir.to_owned(), Vec::new()));
-        }
-        Err(error) => return Err(CommandError::file("read", dir, &error)),
-    };
+/// Returns a directory, if there is one, and its entries with acpd's names.
+fn own(dir: &Path, is_own: &dyn Fn(&str) -> bool) -> Result<Option<(PathBuf, Vec<PathBuf>)>> {
+    if !dir.is_dir() {
+        return Ok(None);
+    }
+    let entries = fs::read_dir(dir).map_err(|error| CommandError::file("read", dir, &error))?;
     let own = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_own));
     let mut own: Vec<PathBuf> = own.map(|entry| entry.path()).collect();
     own.sort();
-    Ok((dir.to_owned(), own))
+    Ok(Some((dir.to_owned(), own)))
 }
 
 fn size(path: &Path) -> u64 {
@@ -514,7 +507,8 @@ mod tests {
         for name in ["acpd.db", "acpd.db-wal", kept, "search.db", "log/acpd.log", "letters/mum"] {
             fs::write(state.join(name), "x").unwrap();
         }
-        let traces = || Traces { dirs: vec![own(&state, &is_state).unwrap()], ..Traces::default() };
+        let dirs = || own(&state, &is_state).unwrap().into_iter().collect();
+        let traces = || Traces { dirs: dirs(), ..Traces::default() };
         assert_eq!(traces().remove().unwrap(), [&*state]);
         let left: Vec<_> = fs::read_dir(&state).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(left, ["letters"]);
