@@ -1,6 +1,3 @@
-use std::fmt;
-use std::str::FromStr;
-
 use serde::Deserialize;
 
 /// The scope of a token of `acpctl web`.
@@ -20,23 +17,15 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// All scopes with their words.
-    pub const ALL: [(&'static str, Scope); 3] =
-        [("watch", Scope::Watch), ("prompt", Scope::Prompt), ("answer", Scope::Answer)];
-}
+    /// All scopes.
+    pub const ALL: [Scope; 3] = [Scope::Watch, Scope::Prompt, Scope::Answer];
 
-impl FromStr for Scope {
-    type Err = &'static str;
-
-    fn from_str(word: &str) -> Result<Scope, Self::Err> {
-        let known = Scope::ALL.into_iter().find(|(known, _)| *known == word);
-        known.map(|(_, scope)| scope).ok_or("the scopes are: watch, prompt, answer")
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = Scope::ALL.into_iter().find(|(_, known)| known == self);
-        f.write_str(known.map_or("", |(word, _)| word))
+    /// Returns the word of the scope.
+    pub fn word(self) -> &'static str {
+        match self {
+            Scope::Watch => "watch",
+            Scope::Prompt => "prompt",
+            Scope::Answer => "answer",
+        }
     }
 }

@@ -100,7 +100,8 @@ impl Client {
         let is_beforehand = member(&["params", "_meta", NAMESPACE, "permissions"]).is_some();
         needed.extend(is_beforehand.then_some((Scope::Answer, "permissions")));
         let (scope, what) = needed.into_iter().find(|(scope, _)| !self.scopes.has(*scope))?;
-        Some(format!("`{what}` needs the scope `{scope}`, which this token does not have"))
+        let word = scope.word();
+        Some(format!("`{what}` needs the scope `{word}`, which this token does not have"))
     }
 
     /// Adds to `initialize` facts that the client does not give, and removes capabilities that it

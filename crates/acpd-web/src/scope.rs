@@ -37,8 +37,7 @@ impl From<Vec<Scope>> for Scopes {
 
 impl From<Scopes> for Vec<&'static str> {
     fn from(scopes: Scopes) -> Vec<&'static str> {
-        let all = Scope::ALL.into_iter().filter(|(_, scope)| scopes.has(*scope));
-        all.map(|(word, _)| word).collect()
+        Scope::ALL.into_iter().filter(|scope| scopes.has(*scope)).map(Scope::word).collect()
     }
 }
 

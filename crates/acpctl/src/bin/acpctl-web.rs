@@ -133,8 +133,13 @@ enum Token {
 #[derive(Debug, Args)]
 struct ScopeArgs {
     /// Allowed actions: watch, prompt, answer [default: all].
-    #[arg(long = "scope", value_name = "SCOPES", value_delimiter = ',')]
+    #[arg(long = "scope", value_name = "SCOPES", value_delimiter = ',', value_parser = scope)]
     scopes: Vec<Scope>,
+}
+
+fn scope(word: &str) -> Result<Scope, &'static str> {
+    let known = Scope::ALL.into_iter().find(|known| known.word() == word);
+    known.ok_or("the scopes are: watch, prompt, answer")
 }
 
 impl From<ScopeArgs> for Scopes {
