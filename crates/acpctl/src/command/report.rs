@@ -369,12 +369,10 @@ fn message(words: &str) -> String {
 }
 
 fn end_of(quoted: &str) -> Option<usize> {
-    let mut escaped = false;
-    quoted.char_indices().find_map(|(at, c)| {
-        let is_end = c == '"' && !escaped;
-        escaped = c == '\\' && !escaped;
-        is_end.then_some(at)
-    })
+    let is_end = |at: &usize| {
+        quoted[..*at].bytes().rev().take_while(|b| *b == b'\\').count().is_multiple_of(2)
+    };
+    quoted.match_indices('"').map(|(at, _)| at).find(is_end)
 }
 
 fn is_plain(word: &str) -> bool {
@@ -413,21 +411,17 @@ fn without_names(text: &str) -> String {
 
 fn replaced(text: &str, name: &str, instead: &str) -> String {
     let is_part = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    let mut before = None;
-    while let Some(at) = rest.find(name) {
-        let (head, tail) = rest.split_at(at);
-        let (found, after) = tail.split_at(name.len());
-        out.push_str(head);
-        let is_inside =
-            is_part(head.chars().next_back().or(before)) && is_part(name.chars().next());
+    let (mut out, mut from) = (String::with_capacity(text.len()), 0);
+    for (at, found) in text.match_indices(name) {
+        let (before, after) = (&text[..at], &text[at + found.len()..]);
+        let is_inside = is_part(before.chars().next_back()) && is_part(name.chars().next());
         let goes_on = is_part(after.chars().next()) && is_part(name.chars().next_back());
-        out.push_str(if is_inside || goes_on { found } else { instead });
-        before = found.chars().next_back();
-        rest = after;
+        if !is_inside && !goes_on {
+            out.extend([&text[from..at], instead]);
+            from = at + found.len();
+        }
     }
-    out + rest
+    out + &text[from..]
 }
 
 #[cfg(test)]
