@@ -381,15 +381,7 @@ fn a_rule_that_cannot_be_used_is_named_with_a_way_out() {
         "policy rule `rule 2`: the glob `../b` of `path` holds `.` or `..`"
     );
     assert_eq!(
-        fault("decision = 'allow'\nworkspace = 'src/**'"),
-        "policy rule `rule 2`: the glob `src/**` of `workspace` is not an absolute path"
-    );
-    assert_eq!(
         fault("decision = 'allow'\npath = 'src/'"),
         "policy rule `rule 2`: the glob `src/` of `path` ends in `/`"
-    );
-    assert_eq!(
-        fault("decision = 'allow'\nagent = []"),
-        "policy rule `rule 2`: `agent` is an empty list"
     );
 }

@@ -29,27 +29,6 @@ fn a_command_is_remembered_by_its_line_and_folder() {
     assert_eq!(there.expect("it is known").to_string(), "run `cargo test` in /src");
 }
 
-/// A call as an agent tells it that gives its own record as the input.
-fn record(id: &str, at: u64, more: &Value) -> Value {
-    let mut input = json!({"call_id": id, "turn_id": format!("turn of {id}"), "started_at_ms": at,
-        "reason": "why not", "available_decisions": ["approved", "abort"],
-        "parsed_cmd": [{"type": "unknown", "cmd": "x"}]});
-    for (name, value) in more.as_object().expect("it is an object") {
-        input[name] = value.clone();
-    }
-    json!({"kind": "execute", "title": "touch q1", "rawInput": input})
-}
-
-#[test]
-fn a_command_is_known_again_whatever_the_id_and_the_time_of_its_call() {
-    let shell = |line: &str| json!({"command": ["/bin/bash", "-lc", line], "cwd": "/w"});
-    let first = subject(record("call_1", 1, &shell("touch q1")));
-    assert_eq!(first, subject(record("call_2", 2, &shell("touch q1"))));
-    assert_ne!(first, subject(record("call_2", 2, &shell("touch q2"))));
-    let text = first.expect("it is known").to_string();
-    assert_eq!(text, "run `/bin/bash -lc 'touch q1'` in /w");
-}
-
 #[test]
 fn an_input_without_its_call_is_known_again_only_if_it_names_the_call() {
     let of = |id: &str, call_id: &str, at: u64| {

@@ -42,7 +42,6 @@ const LINES: usize = 20;
 pub struct Hooks {
     configured: BTreeMap<HookEvent, Arc<Hook>>,
     helpers: Helpers,
-    limit: Duration,
     places: Arc<Semaphore>,
 }
 
@@ -63,7 +62,6 @@ impl Hooks {
         Hooks {
             configured: hooks.collect(),
             helpers,
-            limit: LIMIT,
             places: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
@@ -80,10 +78,10 @@ impl Hooks {
             let hook = hook.name;
             return tracing::warn!(hook, "{AT_ONCE} hooks run already; this one is left out");
         };
-        let (helpers, limit) = (self.helpers.clone(), self.limit);
+        let helpers = self.helpers.clone();
         tokio::spawn(async move {
             let _place = place;
-            hook.run(about, &helpers, limit).await;
+            hook.run(about, &helpers).await;
         });
     }
 
@@ -97,7 +95,7 @@ impl Hooks {
 }
 
 impl Hook {
-    async fn run(self: Arc<Hook>, about: Bytes, helpers: &Helpers, limit: Duration) {
+    async fn run(self: Arc<Hook>, about: Bytes, helpers: &Helpers) {
         let name = self.name;
         let hook = Arc::clone(&self);
         let cwd = acp_wire::str_at(&about, &["cwd"]).map(|cwd| PathBuf::from(&*cwd));
@@ -110,7 +108,7 @@ impl Hook {
         let end = helpers.run(
             prepare,
             |stdin, output| async { tokio::join!(tell(stdin, &about), listen(output, &mut said)) },
-            tokio::time::sleep(limit),
+            tokio::time::sleep(LIMIT),
         );
         let end = match end.await {
             Ok(end) => end,
@@ -126,7 +124,7 @@ impl Hook {
             End::Exit(_) if name == NOTIFY => {}
             End::Exit(exit) => tracing::warn!(hook = name, "a hook ended with {exit}"),
             End::Late => {
-                tracing::warn!(hook = name, "a hook ran longer than {limit:?} and was ended");
+                tracing::warn!(hook = name, "a hook ran longer than {LIMIT:?} and was ended");
             }
         }
     }
@@ -172,62 +170,35 @@ async fn listen(output: PipeReader, said: &mut Vec<u8>) -> io::Result<()> {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::path::Path;
-
-    use acpd_test::harness::{DEADLINE, until};
+    use acpd_test::harness::until;
     use tokio::sync::mpsc;
     use tokio::task::spawn_blocking;
 
     use super::*;
     use crate::host::Reaper;
 
-    fn hooks(line: &str, limit: Duration) -> Hooks {
-        let command = ["sh", "-c", line].map(str::to_owned).to_vec();
-        let config = config::Hooks { on_crash: command, ..config::Hooks::default() };
-        let reaper = Reaper::start(mpsc::channel(1).0).expect("a thread");
-        Hooks { limit, ..Hooks::new(&config, Helpers::new(reaper)) }
-    }
-
-    fn block_on(work: impl Future<Output = ()>) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(work);
-    }
-
-    async fn all_gone(hooks: &Hooks) {
-        let all = tokio::time::timeout(DEADLINE, hooks.places.acquire_many(AT_ONCE as u32)).await;
-        drop(all.expect("all have ended").expect("never closed"));
-    }
-
     fn lines(path: &Path) -> usize {
         std::fs::read_to_string(path).unwrap_or_default().lines().count()
     }
 
-    #[test]
-    fn a_command_that_does_not_end_is_ended_with_all_of_its_group() {
-        block_on(async {
-            let hooks = hooks("sleep 1000 & exec sleep 1000", Duration::from_millis(20));
+    #[tokio::test]
+    async fn more_than_eight_at_once_are_left_out_and_the_end_of_the_daemon_ends_the_eight() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let begun = dir.path().join("begun");
+        let line = format!("echo >> '{}'; exec sleep 1000", begun.display());
+        let on_crash = ["sh", "-c", &line].map(str::to_owned).to_vec();
+        let reaper = Reaper::start(mpsc::channel(1).0).expect("a thread");
+        let config = config::Hooks { on_crash, ..config::Hooks::default() };
+        let hooks = Hooks::new(&config, Helpers::new(reaper));
+        for _ in 0..AT_ONCE + 3 {
             hooks.run(HookEvent::Crash, Bytes::from_static(b"{}"));
-            all_gone(&hooks).await;
-        });
-    }
-
-    #[test]
-    fn more_than_eight_at_once_are_left_out_and_the_end_of_the_daemon_ends_the_eight() {
-        block_on(async {
-            let dir = tempfile::tempdir().expect("a temporary directory");
-            let begun = dir.path().join("begun");
-            let line = format!("echo >> '{}'; exec sleep 1000", begun.display());
-            let hooks = hooks(&line, LIMIT);
-            for _ in 0..AT_ONCE + 3 {
-                hooks.run(HookEvent::Crash, Bytes::from_static(b"{}"));
-            }
-            let seen = begun.clone();
-            let all = move || (lines(&seen) >= AT_ONCE).then_some(());
-            spawn_blocking(|| until("eight commands to run", all)).await.expect("they run");
-            assert_eq!(hooks.places.available_permits(), 0);
-            hooks.helpers.end().await;
-            assert_eq!(hooks.places.available_permits(), AT_ONCE);
-            assert_eq!(lines(&begun), AT_ONCE);
-        });
+        }
+        let seen = begun.clone();
+        let all = move || (lines(&seen) >= AT_ONCE).then_some(());
+        spawn_blocking(|| until("eight commands to run", all)).await.expect("they run");
+        assert_eq!(hooks.places.available_permits(), 0);
+        hooks.helpers.end().await;
+        assert_eq!(hooks.places.available_permits(), AT_ONCE);
+        assert_eq!(lines(&begun), AT_ONCE);
     }
 }

@@ -167,12 +167,6 @@ fn check(throws: &[Vec<u8>], outcomes: &Outcomes) {
 }
 
 #[test]
-fn what_is_changed_can_be_read() {
-    let config = config::parse(Path::new("config.toml"), WHOLE).unwrap();
-    config::policy(&config.policy).unwrap();
-}
-
-#[test]
 fn config() {
     let must_occur = ["read", "unknown key in"];
     fuzz("config", 600, &must_occur, throws(30), |throws, outcomes| check(&throws, outcomes));

@@ -70,24 +70,6 @@ fn an_agent_may_be_talked_with_over_tcp() {
 }
 
 #[test]
-fn environment_tables_and_lists_add_up() {
-    let config = read(
-        r#"
-        defaults.env = { A = "defaults", B = "defaults" }
-        defaults.inherit_env = ["COMPANY_*", "GH_TOKEN"]
-        [agents.copilot]
-        env.B = "agent"
-        inherit_env = ["MINE"]
-        "#,
-    );
-    let copilot = config.agent("copilot").unwrap();
-    assert_eq!(copilot.env["A"], "defaults");
-    assert_eq!(copilot.env["B"], "agent");
-    let expected = ["COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN", "GH_HOST", "COMPANY_*", "MINE"];
-    assert_eq!(copilot.inherit_env, expected);
-}
-
-#[test]
 fn a_command_is_a_program_with_the_known_arguments_or_all_words() {
     for (lines, command) in [
         ("command = '/opt/copilot'", &["/opt/copilot", "--acp"][..]),
@@ -236,12 +218,4 @@ fn a_budget_is_an_amount_in_a_currency() {
     let per_day = config.budget.per_day.unwrap();
     assert_eq!((per_day.amount.units(), per_day.currency.raw()), (12.5, "EUR"));
     assert_eq!(read("").budget.per_day, None);
-}
-
-#[test]
-fn a_workspace_has_a_path_and_an_agent_that_is_there() {
-    let text = "[[workspace]]\npath = \"/src/api\"\nagent = \"demo\"\nmodel = \"opus\"";
-    let workspaces = read(text).workspaces;
-    assert_eq!(workspaces[0].path.as_deref(), Some(Path::new("/src/api")));
-    assert_eq!(workspaces[0].model.as_deref(), Some("opus"));
 }
