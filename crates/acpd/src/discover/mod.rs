@@ -13,7 +13,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use acp_wire::acp::InitializeResult;
 use acpd_api::{escape, json};
@@ -24,9 +23,6 @@ use serde_json::{Value, json};
 
 use crate::config::{self, Config, Installed, Profile};
 use crate::settings::services;
-use probe::Trouble;
-
-const LIMIT: Duration = Duration::from_secs(20);
 
 struct Found<'a> {
     profile: &'a Profile,
@@ -49,14 +45,10 @@ pub fn run(json: bool) -> io::Result<()> {
     let mut probed = Vec::new();
     for found in config.agents.values().filter_map(find) {
         say(format_args!("asking {} ({})", found.profile.name, found.launch.program.display()));
-        let result = match probe::ask(&found.launch, services(found.profile), LIMIT, &stop) {
-            Err(Trouble::Stopped) => return Err(io::ErrorKind::Interrupted.into()),
-            Err(Trouble::Agent(why)) => {
-                say(format_args!("  {why}"));
-                Err(why)
-            }
-            Ok(result) => Ok(result),
-        };
+        let result = probe::ask(&found.launch, services(found.profile), &stop)?;
+        if let Err(why) = &result {
+            say(format_args!("  {why}"));
+        }
         probed.push((found, result));
     }
     if probed.is_empty() {

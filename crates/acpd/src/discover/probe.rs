@@ -1,7 +1,7 @@
 //! Starts one agent, sends it `initialize` only, and ends it with all its processes.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -17,6 +17,8 @@ use acpd_sys::tree::Tree;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+/// Longest time for an answer.
+const LIMIT: Duration = Duration::from_secs(20);
 /// Time between checks for Ctrl-C, and for the end of all processes.
 const LOOK: Duration = Duration::from_millis(50);
 /// Time between the steps of the end: input closed, SIGTERM, SIGKILL.
@@ -25,12 +27,6 @@ const ENDED: &str = "it ended before it answered `initialize`";
 /// Longest quote of an agent's last line on stderr, in characters.
 const WORDS: usize = 200;
 
-pub(super) enum Trouble {
-    /// By Ctrl-C.
-    Stopped,
-    Agent(String),
-}
-
 #[derive(Deserialize)]
 struct Line {
     id: Option<Id>,
@@ -38,12 +34,11 @@ struct Line {
     error: Option<Box<RawValue>>,
 }
 
-pub(super) fn ask(
-    launch: &Program,
-    offers: Services,
-    limit: Duration,
-    stop: &AtomicBool,
-) -> Result<InitializeResult, Trouble> {
+/// The agent's answer, or why there is none.
+type Answer = Result<InitializeResult, String>;
+
+/// Fails if `stop` is set: by Ctrl-C.
+pub(super) fn ask(launch: &Program, offers: Services, stop: &AtomicBool) -> io::Result<Answer> {
     let marker = format!("discover-{}", std::process::id());
     let mut command = Command::new(&launch.program);
     command
@@ -56,8 +51,10 @@ pub(super) fn ask(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     detach_child(&mut command);
-    let failed = |error: std::io::Error| Trouble::Agent(format!("it cannot be started: {error}"));
-    let mut child = start(&mut command).map_err(failed)?;
+    let mut child = match start(&mut command) {
+        Ok(child) => child,
+        Err(error) => return Ok(Err(format!("it cannot be started: {error}"))),
+    };
     // A child that is not reaped keeps its pid; without a start time only kills are refused.
     let leader = ProcessId::of(child.id()).unwrap_or(ProcessId { pid: child.id(), start: 0 });
     let mut tree = Tree::below_us(marker, leader);
@@ -67,21 +64,19 @@ pub(super) fn ask(
     // An agent that does not read has ended, or will not answer.
     stdin.as_mut().map(|stdin| stdin.write_all(&question(offers))).transpose().ok();
     let answer = match stdout {
-        Some(stdout) => wait(stdout, leader.pid, limit, stop),
-        None => Err(Trouble::Agent("it has no output".to_owned())),
+        Some(stdout) => wait(stdout, leader.pid, stop),
+        None => Ok(Err("it has no output".to_owned())),
     };
     drop(stdin);
     end(&mut tree);
     reap(leader.pid).ok();
     reap_orphans(&BTreeSet::new());
-    answer.map_err(|trouble| match (trouble, words) {
-        // All writers have ended, except escaped processes, which are not waited for.
-        (Trouble::Agent(why), Some(words)) => match words.recv_timeout(LOOK) {
-            Ok(words) => Trouble::Agent(format!("{why}: {words}")),
-            Err(_) => Trouble::Agent(why),
-        },
-        (trouble, _) => trouble,
-    })
+    // All writers have ended, except escaped processes, which are not waited for.
+    let words = || words?.recv_timeout(LOOK).ok();
+    Ok(answer?.map_err(|why| match words() {
+        Some(words) => format!("{why}: {words}"),
+        None => why,
+    }))
 }
 
 /// Returns the last line on stderr once stderr has ended; nothing if there was none.
@@ -110,22 +105,17 @@ fn question(offers: Services) -> Vec<u8> {
     line
 }
 
-fn wait(
-    stdout: ChildStdout,
-    leader: u32,
-    limit: Duration,
-    stop: &AtomicBool,
-) -> Result<InitializeResult, Trouble> {
-    let end = Instant::now() + limit;
+fn wait(stdout: ChildStdout, leader: u32, stop: &AtomicBool) -> io::Result<Answer> {
+    let end = Instant::now() + LIMIT;
     let (sender, answers) = sync_channel(1);
     // The thread ends with the agent.
     thread::spawn(move || sender.send(read_answer(stdout)));
     loop {
         if stop.load(Ordering::Relaxed) {
-            return Err(Trouble::Stopped);
+            return Err(io::ErrorKind::Interrupted.into());
         }
         let why = match answers.recv_timeout(LOOK) {
-            Ok(Some(answer)) => return answer.map_err(Trouble::Agent),
+            Ok(Some(answer)) => return Ok(answer),
             Ok(None) | Err(RecvTimeoutError::Disconnected) => ENDED.to_owned(),
             // Leftover processes may keep the output open.
             Err(RecvTimeoutError::Timeout) if matches!(try_wait_leader(leader), Ok(Some(_))) => {
@@ -133,15 +123,15 @@ fn wait(
             }
             Err(RecvTimeoutError::Timeout) if Instant::now() < end => continue,
             Err(RecvTimeoutError::Timeout) => {
-                format!("no answer to `initialize` within {} s", limit.as_secs())
+                format!("no answer to `initialize` within {} s", LIMIT.as_secs())
             }
         };
-        return Err(Trouble::Agent(why));
+        return Ok(Err(why));
     }
 }
 
 /// Reads up to the answer to `initialize`; `None` if the output ends before.
-fn read_answer(stdout: ChildStdout) -> Option<Result<InitializeResult, String>> {
+fn read_answer(stdout: ChildStdout) -> Option<Answer> {
     let lines = BufReader::new(stdout).split(b'\n').map_while(Result::ok);
     let mut answers = lines.filter_map(|line| serde_json::from_slice::<Line>(&line).ok());
     // Some agents answer with the id as a string.
