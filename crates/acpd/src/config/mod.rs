@@ -50,7 +50,7 @@ pub use launch::{
 };
 pub use profile::{
     ClosedBy, Offer, OnInterrupted, OnLimit, OnLost, Profile, Reseed, RestoreMethod, Sharing,
-    StopTimes, Transport, Variables,
+    StopTimes, Transport,
 };
 pub use redacted::redacted;
 pub use resolved::{Config, DEMO_AGENT, policy};
