@@ -59,11 +59,7 @@ impl Hooks {
             let (command, refused) = (command.to_vec(), AtomicBool::new(false));
             (event, Arc::new(Hook { name: event.word(), command, refused }))
         });
-        Hooks {
-            configured: hooks.collect(),
-            helpers,
-            places: Arc::new(Semaphore::new(AT_ONCE)),
-        }
+        Hooks { configured: hooks.collect(), helpers, places: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
     /// Starts the command of the event, if there is one. Call it on the runtime.
