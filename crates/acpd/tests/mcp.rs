@@ -111,16 +111,6 @@ fn a_file_is_looked_up_without_the_end_of_its_last_line() {
 }
 
 #[test]
-fn a_variable_of_the_daemon_is_looked_up() {
-    let config = "[mcp.a]\ncommand = 'a'\nenv.T = { env = 'CARGO_PKG_NAME' }";
-    let (servers, _) = completed(config, &["a"], "{}");
-    assert_eq!(
-        servers[0]["env"],
-        json!([{"name": "T", "value": std::env::var("CARGO_PKG_NAME").unwrap()}])
-    );
-}
-
-#[test]
 fn what_cannot_be_looked_up_leaves_its_server_out_and_says_why_without_a_value() {
     let header = |path: &Path| {
         format!("[mcp.a]\nurl = 'http://x'\nheaders.T = {{ file = '{}' }}", path.display())

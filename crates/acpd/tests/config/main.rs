@@ -36,14 +36,6 @@ fn a_missing_file_means_all_defaults() {
 }
 
 #[test]
-fn a_hook_is_a_line_for_the_shell_or_a_program_with_its_arguments() {
-    let hooks = read("[hooks]\non_permission = 'notify \"it\"'\non_crash = ['notify', 'it']").hooks;
-    assert_eq!(hooks.on_permission, ["sh", "-c", "notify \"it\""]);
-    assert_eq!(hooks.on_crash, ["notify", "it"]);
-    assert!(hooks.on_turn_end.is_empty() && hooks.on_login.is_empty());
-}
-
-#[test]
 fn an_agent_may_be_talked_with_over_tcp() {
     let config = read(
         r#"
@@ -210,12 +202,4 @@ fn agents_of_the_user_take_quirks_of_known_programs() {
     let known = &config.quirks["gemini-cli"];
     assert_eq!((known.late_replay, known.load_after, known.stop.eof), (true, 60_000, 1_000));
     assert_eq!(known.auth_errors, ["401"]);
-}
-
-#[test]
-fn a_budget_is_an_amount_in_a_currency() {
-    let config = read("[budget]\nper_day = \"12.50 EUR\"\nwhen_over = \"ask\"");
-    let per_day = config.budget.per_day.unwrap();
-    assert_eq!((per_day.amount.units(), per_day.currency.raw()), (12.5, "EUR"));
-    assert_eq!(read("").budget.per_day, None);
 }
