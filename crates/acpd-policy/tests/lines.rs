@@ -46,19 +46,6 @@ fn l11_what_a_rule_allows_is_one_plain_command() {
 
 #[test]
 fn programs_launch_only_behind_their_words() {
-    for (rule, line, is_allowed) in [
-        ("nix-shell *", "nix-shell x.nix", false),
-        ("find *", "find . -executable -name core", true),
-        ("git clean *", "git clean -xdf", true),
-        ("git *", "git cherry-pick -x abc", true),
-        ("git *", "git rebase -xls", false),
-        ("uv run pytest*", "uv run pytest run", true),
-        ("sudo find src *", "sudo find src -name x", true),
-        ("sudo find src *", "sudo find src -exec rm x +", false),
-    ] {
-        let policy = allow(&format!("command = '{rule}'"));
-        assert_eq!(outcome(&policy, run(line)).is_some(), is_allowed, "{line}");
-    }
     let policy = reject("command = 'rm *'");
     for (line, is_found) in [
         ("find . -executable -name rm", false),
