@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::block::{Block, Id, Kind, short};
-use crate::header::{self, Field, Header};
+use crate::header::{self, Header};
 use crate::lenient::{self, text};
 pub use notice::{cut_short, person};
 pub use turn::{Started, Turn};
@@ -285,10 +285,7 @@ impl State {
     fn turn_started(&mut self, step: &Step<'_>, params: Map<String, Value>) -> Vec<Id> {
         let number = |name| params.get(name).and_then(Value::as_u64).unwrap_or_default();
         let started = Started { seq: step.seq, turn: number("turn"), at: number("at") };
-        self.header.turn = Some(started.turn);
-        self.header.working = true;
-        self.header.knows(Field::Turn);
-        self.header.knows(Field::Working);
+        self.header.working = Some(true);
         let changed = self.turns.last_mut().map_or_else(Vec::new, |turn| turn.close(step.asked));
         self.turns.push(Turn::new(started));
         changed
@@ -298,8 +295,7 @@ impl State {
         let Some(block) = notice::block(step, method, params) else { return Vec::new() };
         let mut changed = self.turn().push(step, block);
         if method == method::TURN_ENDED && step.is_own {
-            self.header.working = false;
-            self.header.knows(Field::Working);
+            self.header.working = Some(false);
             changed.extend(self.turn().close(step.asked));
         }
         changed.sort_unstable();
@@ -329,8 +325,7 @@ impl State {
             "plan" | "plan_update" | "plan_removed" => {
                 let (changed, plan) = self.turn().plan(step, kind, update);
                 if let Some(plan) = plan.filter(|_| step.is_own) {
-                    self.header.plan = plan;
-                    self.header.knows(Field::Plan);
+                    self.header.plan = Some(plan);
                 }
                 changed
             }
@@ -347,7 +342,6 @@ impl State {
                 let block = notice::mode(step, &mode, self.header.mode_name(&mode));
                 if step.is_own {
                     self.header.mode = Some(mode);
-                    self.header.knows(Field::Mode);
                 }
                 self.turn().push(step, block)
             }
@@ -368,23 +362,12 @@ impl State {
         let header = &mut self.header;
         match kind {
             "config_option_update" => {
-                header.options = lenient::list(update.get("configOptions"));
-                header.knows(Field::Options);
+                header.options = Some(lenient::list(update.get("configOptions")));
             }
             "available_commands_update" => {
-                header.commands = lenient::list(update.get("availableCommands"));
-                header.knows(Field::Commands);
+                header.commands = Some(lenient::list(update.get("availableCommands")));
             }
-            "usage_update" => {
-                if let Some(usage) = header::usage(update, header.usage.as_ref()) {
-                    header.usage = Some(usage);
-                    header.knows(Field::Usage);
-                }
-            }
-            "session_info_update" if update.contains_key("title") => {
-                header.title = text(update, "title");
-                header.knows(Field::Title);
-            }
+            "usage_update" => header::read_usage(update, &mut header.usage),
             _ => {}
         }
     }

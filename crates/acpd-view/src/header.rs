@@ -1,7 +1,5 @@
 //! The state of a session next to its conversation, for the head of a screen.
 
-use std::collections::BTreeSet;
-
 use acpd_api::{Amount, Cost, TurnState, Untrusted, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -9,38 +7,22 @@ use serde_json::{Map, Value};
 use crate::block::PlanEntry;
 use crate::lenient::{self, list_in};
 
+/// Values are none until a line has them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Header {
-    pub title: Option<Untrusted>,
     /// A mode's id.
     pub mode: Option<Untrusted>,
     /// Not in the journal.
     pub modes: Vec<Mode>,
-    pub options: Vec<ConfigOption>,
-    pub commands: Vec<Command>,
+    pub options: Option<Vec<ConfigOption>>,
+    pub commands: Option<Vec<Command>>,
     /// Without a size if it is not known.
     pub usage: Option<Usage>,
-    pub plan: Vec<PlanEntry>,
-    /// The number of the newest turn.
-    pub turn: Option<u64>,
+    pub plan: Option<Vec<PlanEntry>>,
     /// According to the journal.
-    pub working: bool,
+    pub working: Option<bool>,
     /// The state that the daemon sends to attached clients; none until then.
     pub live_turn: Option<TurnState>,
-    /// Fields with a value in the lines that were read.
-    pub(crate) known: BTreeSet<Field>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Field {
-    Title,
-    Mode,
-    Options,
-    Commands,
-    Usage,
-    Plan,
-    Turn,
-    Working,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -93,9 +75,8 @@ pub struct Choice {
     pub name: Option<Untrusted>,
 }
 
-/// Reads an update of the usage; missing and unreadable values keep the previous one. Returns none
-/// if nothing was read.
-pub(crate) fn usage(update: &Map<String, Value>, before: Option<&Usage>) -> Option<Usage> {
+/// Reads an update of the usage; missing and unreadable values keep the previous one.
+pub(crate) fn read_usage(update: &Map<String, Value>, usage: &mut Option<Usage>) {
     let count = |name: &str| update.get(name).and_then(Value::as_u64);
     let cost = update.get("cost").and_then(|cost| {
         let amount = Amount::from_units(cost.get("amount")?.as_f64()?)?;
@@ -104,15 +85,16 @@ pub(crate) fn usage(update: &Map<String, Value>, before: Option<&Usage>) -> Opti
     });
     let used = count("used");
     if used.is_none() && cost.is_none() {
-        return None;
+        return;
     }
-    Some(Usage {
-        used: used.or(before.and_then(|before| before.used)).or(Some(0)),
+    let before = usage.take().unwrap_or_default();
+    *usage = Some(Usage {
+        used: used.or(before.used).or(Some(0)),
         // 0 is a size that the agent does not report.
         size: count("size").filter(|size| *size > 0),
         // An update without a cost keeps the last one.
-        cost: cost.or_else(|| before?.cost.clone()),
-    })
+        cost: cost.or(before.cost),
+    });
 }
 
 impl ConfigOption {
@@ -152,28 +134,17 @@ impl ConfigOption {
 }
 
 impl Header {
-    pub(crate) fn knows(&mut self, field: Field) {
-        self.known.insert(field);
-    }
-
     /// Adds values of older lines where later lines had none.
     pub(crate) fn take_older(&mut self, older: Header) {
-        for field in older.known.difference(&self.known.clone()) {
-            match field {
-                Field::Title => self.title.clone_from(&older.title),
-                Field::Mode => self.mode.clone_from(&older.mode),
-                Field::Options => self.options.clone_from(&older.options),
-                Field::Commands => self.commands.clone_from(&older.commands),
-                Field::Usage => self.usage.clone_from(&older.usage),
-                Field::Plan => self.plan.clone_from(&older.plan),
-                Field::Turn => self.turn = older.turn,
-                Field::Working => self.working = older.working,
-            }
+        self.mode = self.mode.take().or(older.mode);
+        self.options = self.options.take().or(older.options);
+        self.commands = self.commands.take().or(older.commands);
+        self.plan = self.plan.take().or(older.plan);
+        self.working = self.working.or(older.working);
+        match (&mut self.usage, older.usage) {
+            (Some(usage), Some(before)) => usage.cost = usage.cost.take().or(before.cost),
+            (usage, before) => *usage = usage.take().or(before),
         }
-        if let (Some(usage), Some(before)) = (&mut self.usage, older.usage) {
-            usage.cost = usage.cost.take().or(before.cost);
-        }
-        self.known.extend(older.known);
     }
 
     pub fn mode_name<'a>(&'a self, id: &'a Untrusted) -> &'a Untrusted {
@@ -182,6 +153,6 @@ impl Header {
     }
 
     pub fn option(&self, category: &str) -> Option<&ConfigOption> {
-        ConfigOption::of_category(&self.options, category)
+        ConfigOption::of_category(self.options.as_deref().unwrap_or_default(), category)
     }
 }

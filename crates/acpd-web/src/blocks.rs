@@ -294,7 +294,7 @@ impl PageConversation {
                 header.modes = modes.available_modes;
             }
             if !options.is_empty() {
-                header.options = options;
+                header.options = Some(options);
             }
             self.send_header(out);
         }

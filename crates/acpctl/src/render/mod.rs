@@ -124,7 +124,7 @@ impl Transcript {
                 self.block(block, mode.as_ref(), &mut pieces);
             }
         }
-        let options = self.options(&state.header().options);
+        let options = self.options(state.header().options.as_deref().unwrap_or_default());
         self.lines_of(options, &mut pieces);
         for block in state.drain().iter().flat_map(|turn| &turn.blocks) {
             self.shown.remove(&block.id);

@@ -202,7 +202,7 @@ pub(super) fn header(header: &Header) -> Map<String, Value> {
     let modes = header.modes.iter();
     let modes = modes
         .map(|mode| json!({"id": mode.id, "name": text(mode.name.as_ref().unwrap_or(&mode.id))}));
-    let commands = header.commands.iter().map(|command| {
+    let commands = header.commands.iter().flatten().map(|command| {
         let hint = command.input.as_ref().map(|input| text(&input.hint));
         json!({"name": text(&command.name), "description": text(&command.description), "hint": hint})
     });
@@ -210,15 +210,15 @@ pub(super) fn header(header: &Header) -> Map<String, Value> {
         let [used, size] = [usage.used, usage.size].map(Option::unwrap_or_default);
         json!({"used": used, "size": size, "cost": usage.cost.as_ref().map(cost)})
     });
-    let plan = (!header.plan.is_empty()).then(|| {
-        json!({"line": acpd_view::plan(&header.plan).as_str(), "entries": entries(&header.plan)})
-    });
+    let plan = header.plan.as_ref().filter(|plan| !plan.is_empty());
+    let plan =
+        plan.map(|plan| json!({"line": acpd_view::plan(plan).as_str(), "entries": entries(plan)}));
     let drawn = json!({
         "mode": header.mode, "modes": modes.collect::<Value>(),
         "modeName": header.mode.as_ref().map(|mode| text(header.mode_name(mode))),
-        "options": header.options.iter().map(option).collect::<Value>(),
+        "options": header.options.iter().flatten().map(option).collect::<Value>(),
         "commands": commands.collect::<Value>(),
-        "usage": usage, "plan": plan, "working": header.working,
+        "usage": usage, "plan": plan, "working": header.working.unwrap_or_default(),
     });
     match drawn {
         Value::Object(members) => members,

@@ -108,6 +108,7 @@ impl AppState {
         let list = match (word.sign, cwd) {
             ('/', _) => {
                 let commands = &chat.conversation.folded.header().commands;
+                let commands = commands.as_deref().unwrap_or_default();
                 let list = of_commands(&word.text, commands);
                 if commands.is_empty() {
                     self.ask_for_older();

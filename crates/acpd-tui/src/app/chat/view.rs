@@ -329,7 +329,7 @@ fn next(of: Of<'_>) -> Option<Text> {
     {
         return Some(Text::of(Role::Dim, others));
     }
-    let steps = &chat.conversation.folded.header().plan;
+    let steps = chat.conversation.folded.header().plan.as_deref().unwrap_or_default();
     let is_at_work = steps.iter().any(|step| step.status == "in_progress");
     is_at_work.then(|| Text::of(Role::Dim, acpd_view::plan(steps)))
 }
