@@ -1,4 +1,4 @@
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::Ruling;
 use crate::glob::Glob;
@@ -6,7 +6,7 @@ use crate::place;
 use crate::rule::{Call, Check, Rule, plain};
 use crate::{allowing, cautious};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleReport {
     /// Name of the rule, or `rule N`.
     pub rule: String,
