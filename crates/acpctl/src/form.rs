@@ -2,21 +2,13 @@
 
 use acp_wire::acp::{Field, FieldKind, Form};
 use acpd_api::{Untrusted, escape};
-use serde_json::value::to_raw_value;
+use acpd_view::form::{value, wanted};
 use serde_json::{Map, Value};
 
 use crate::confirm;
 use crate::error::{CommandError, Result};
 use crate::text::{BOLD, Role, Text, text};
 use crate::ui::Ui;
-
-/// Reads a form. `order` has the order of the fields, which the schema has lost.
-pub(crate) fn read(schema: &Value, order: &[Untrusted]) -> Result<Form> {
-    let raw = to_raw_value(schema).map_err(std::io::Error::from)?;
-    let mut form = Form::from_raw(&raw)?;
-    form.fields.sort_by_key(|field| order.iter().position(|name| *name == field.name));
-    Ok(form)
-}
 
 /// Returns the content for `NAME=VALUE` arguments; other fields have their defaults.
 pub(crate) fn filled(form: &Form, fields: &[String], id: &Untrusted) -> Result<Value> {
@@ -50,9 +42,9 @@ pub(crate) fn filled(form: &Form, fields: &[String], id: &Untrusted) -> Result<V
 
 pub(crate) fn usage(form: &Form, id: &Untrusted) -> Text {
     let lines = form.fields.iter().map(|field| {
-        let mut notes = vec![wanted(&field.kind)];
+        let mut notes = vec![wanted_values(&field.kind)];
         match &field.default {
-            Some(default) => notes.push(text!("default: {}", shown(default))),
+            Some(default) => notes.push(text!("default: {}", value(default, usize::MAX))),
             None if field.required => notes.push("required".into()),
             None => {}
         }
@@ -80,7 +72,7 @@ pub(crate) fn ask(form: &Form, ui: &mut Ui) -> Result<Value> {
         }
         if let FieldKind::One(choices) | FieldKind::Many { choices, .. } = &field.kind {
             for (number, choice) in (1..).zip(choices) {
-                ui.say(text!("  {}  {}", number, escape::one_line(&choice.title)));
+                ui.say(text!("  {}  {}", number, escape::one_line(choice.label())));
             }
         }
         if let Some(value) = ask_field(field, ui)? {
@@ -92,9 +84,9 @@ pub(crate) fn ask(form: &Form, ui: &mut Ui) -> Result<Value> {
 
 /// Returns none if the user skips the field.
 fn ask_field(field: &Field, ui: &mut Ui) -> Result<Option<Value>> {
-    let default = field.default.as_ref().filter(|default| field.check(default).is_ok());
-    let shown = default.map(|default| text!(" [{}]", shown(default)));
-    let wanted = Text::styled(Role::Dim, wanted_short(&field.kind));
+    let default = field.valid_default();
+    let shown = default.map(|default| text!(" [{}]", value(default, usize::MAX)));
+    let wanted = Text::styled(Role::Dim, wanted(&field.kind));
     let prompt = text!("{}{} > ", wanted, shown);
     loop {
         let line = confirm::ask(ui, &prompt)?;
@@ -114,69 +106,12 @@ fn ask_field(field: &Field, ui: &mut Ui) -> Result<Option<Value>> {
     }
 }
 
-fn wanted(kind: &FieldKind) -> Text {
+fn wanted_values(kind: &FieldKind) -> Text {
     match kind {
         FieldKind::One(choices) | FieldKind::Many { choices, .. } => {
             let values = choices.iter().map(|choice| escape::one_line(&choice.value).into());
-            text!("{} {}", wanted_short(kind), Text::join(values, ", "))
+            text!("{} {}", wanted(kind), Text::join(values, ", "))
         }
-        _ => wanted_short(kind),
-    }
-}
-
-fn wanted_short(kind: &FieldKind) -> Text {
-    match kind {
-        FieldKind::Text { format: Some(format), .. } => escape::one_line(format).into(),
-        FieldKind::Text { format: None, .. } => "text".into(),
-        FieldKind::One(_) => "one of".into(),
-        FieldKind::Many { .. } => "some of these, separated by commas:".into(),
-        FieldKind::Number { whole: true, .. } => "a whole number".into(),
-        FieldKind::Number { .. } => "a number".into(),
-        FieldKind::Boolean => "yes or no".into(),
-    }
-}
-
-fn shown(value: &Value) -> Text {
-    match value {
-        Value::String(text) => escape::one_line(text).into(),
-        Value::Bool(true) => "yes".into(),
-        Value::Bool(false) => "no".into(),
-        Value::Array(items) => Text::join(items.iter().map(shown), ", "),
-        other => Untrusted::of(other).into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn form() -> Form {
-        let order = ["branch", "count", "tags", "really"].map(Untrusted::from);
-        read(
-            &json!({"type": "object", "required": ["branch", "count"], "properties": {
-            "branch": {"type": "string", "enum": ["main", "next"], "default": "main"},
-            "count": {"type": "integer", "minimum": 1},
-            "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
-            "really": {"type": "boolean", "default": false}}}),
-            &order,
-        )
-        .unwrap()
-    }
-
-    fn fill(fields: &[&str]) -> Result<Value, String> {
-        let fields: Vec<String> = fields.iter().map(|field| (*field).to_owned()).collect();
-        filled(&form(), &fields, &"1-2".into()).map_err(|error| error.render().to_string())
-    }
-
-    #[test]
-    fn named_fields_are_parsed_and_the_others_have_their_defaults() {
-        let tags = |fields: &[&str]| fill(fields).unwrap()["tags"].clone();
-        assert_eq!(tags(&["count=3", "tags=b", "tags=a"]), json!(["b", "a"]));
-        assert_eq!(
-            fill(&["count=3", "tags=b,a"]).unwrap(),
-            json!({"branch": "main", "count": 3, "tags": ["b", "a"], "really": false})
-        );
+        _ => wanted(kind),
     }
 }

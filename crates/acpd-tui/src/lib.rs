@@ -26,4 +26,4 @@ mod term;
 pub use app::Opens;
 pub use canvas::Theme;
 pub use driver::{Door, EditText, ScreenError, ScreenResult, ScreenStart, run};
-pub use question::{PlainAnswer, answers, asks, rows};
+pub use question::{Choice, ChoiceEffect, answers, asks, rows};

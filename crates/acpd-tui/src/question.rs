@@ -11,7 +11,6 @@
 //! only after the question was on the screen. Nothing that allows is sent before the end of the
 //! question was on the screen.
 
-mod answers;
 mod form;
 mod sheet;
 mod view;
@@ -28,7 +27,6 @@ use serde_json::Value;
 use crate::keymap::{Action, digit};
 use form::Filled;
 
-pub use answers::{PlainAnswer, answers};
 pub use sheet::rows;
 pub use view::asks;
 pub(crate) use view::{height, verb, view};
@@ -63,20 +61,20 @@ pub(crate) struct Drawn {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Choice {
-    pub(crate) label: Text,
+pub struct Choice {
+    pub label: Text,
     pub(crate) heading: Option<Text>,
-    pub(crate) note: Option<Text>,
+    pub note: Option<Text>,
     /// The field has this value; none if the choice is not a value of a field.
     pub(crate) is_set: Option<bool>,
-    pub(crate) does: ChoiceEffect,
+    pub does: ChoiceEffect,
     pub(crate) is_refusal: bool,
     /// The user wants to send the agent a reason.
-    pub(crate) says_why: bool,
+    pub says_why: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum ChoiceEffect {
+pub enum ChoiceEffect {
     Answer(GivenAnswer),
     /// Null empties the field.
     Put(String, Value),
@@ -237,6 +235,16 @@ impl QuestionCard {
         }
         KeyOutcome::Nothing
     }
+}
+
+/// Returns the answers in the order of their numbers, for programs that show them line by line. A
+/// form has refusals only.
+pub fn answers(question: &InteractionInfo) -> Vec<Choice> {
+    let mut choices = choices(question, &Filled::default());
+    if matches!(question.question, Question::Form { .. }) {
+        choices.retain(|choice| choice.is_refusal);
+    }
+    choices
 }
 
 pub(crate) fn choices(question: &InteractionInfo, filled: &Filled) -> Vec<Choice> {

@@ -17,6 +17,7 @@ mod block;
 mod body;
 mod diff;
 mod fold;
+pub mod form;
 mod header;
 pub mod human;
 mod lenient;

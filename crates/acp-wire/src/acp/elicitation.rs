@@ -91,7 +91,7 @@ pub struct Form {
 pub struct Field {
     /// The member of the answer.
     pub name: String,
-    /// Label of the field or choice.
+    /// Label of the field.
     pub title: Option<String>,
     /// Description of the field.
     pub description: Option<String>,
@@ -140,12 +140,13 @@ pub enum FieldKind {
 }
 
 /// A value to choose.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Choice {
     /// The value for the answer.
+    #[serde(rename = "const")]
     pub value: String,
-    /// Label of the field or choice.
-    pub title: String,
+    #[serde(default, deserialize_with = "shown")]
+    title: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -182,17 +183,9 @@ struct Property {
     max_items: Option<u64>,
     #[serde(rename = "enum")]
     values: Option<Vec<String>>,
-    one_of: Option<Vec<Titled>>,
-    any_of: Option<Vec<Titled>>,
+    one_of: Option<Vec<Choice>>,
+    any_of: Option<Vec<Choice>>,
     items: Option<Box<Property>>,
-}
-
-#[derive(Deserialize)]
-struct Titled {
-    #[serde(rename = "const")]
-    value: String,
-    #[serde(default, deserialize_with = "shown")]
-    title: Option<String>,
 }
 
 /// Reads text that is only shown: a value of another type is left out.
@@ -208,26 +201,20 @@ fn any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::E
 }
 
 impl Property {
-    fn choices(&self) -> Option<Vec<Choice>> {
-        if let Some(titled) = self.one_of.as_ref().or(self.any_of.as_ref()) {
-            let choice = |of: &Titled| Choice {
-                value: of.value.clone(),
-                title: of.title.clone().unwrap_or_else(|| of.value.clone()),
-            };
-            return Some(titled.iter().map(choice).collect());
-        }
-        let plain = |value: &String| Choice { value: value.clone(), title: value.clone() };
-        self.values.as_ref().map(|values| values.iter().map(plain).collect())
+    fn choices(&mut self) -> Option<Vec<Choice>> {
+        let plain = |value| Choice { value, title: None };
+        let plain = self.values.take().map(|values| values.into_iter().map(plain).collect());
+        self.one_of.take().or(self.any_of.take()).or(plain)
     }
 
-    fn field_kind(&self) -> Option<FieldKind> {
+    fn field_kind(&mut self) -> Option<FieldKind> {
         Some(match self.kind.as_str() {
             "string" => match self.choices() {
                 Some(choices) => FieldKind::One(choices),
                 None => FieldKind::Text {
                     min: self.min_length,
                     max: self.max_length,
-                    format: self.format.clone(),
+                    format: self.format.take(),
                 },
             },
             "number" | "integer" => FieldKind::Number {
@@ -237,7 +224,7 @@ impl Property {
             },
             "boolean" => FieldKind::Boolean,
             "array" => FieldKind::Many {
-                choices: self.items.as_ref()?.choices()?,
+                choices: self.items.as_mut()?.choices()?,
                 min: self.min_items,
                 max: self.max_items,
             },
@@ -253,7 +240,7 @@ impl Form {
         let schema: Schema = serde_json::from_str(schema.get())
             .map_err(|error| Unreadable { what, reason: error.to_string() })?;
         let required = schema.required.unwrap_or_default();
-        let field = |(name, property): (String, Property)| match property.field_kind() {
+        let field = |(name, mut property): (String, Property)| match property.field_kind() {
             Some(kind) => Ok(Field {
                 required: required.contains(&name),
                 title: property.title,
@@ -293,7 +280,19 @@ impl Form {
     }
 }
 
+impl Choice {
+    /// Label of the choice.
+    pub fn label(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.value)
+    }
+}
+
 impl Field {
+    /// The default, if the field takes it.
+    pub fn valid_default(&self) -> Option<&Value> {
+        self.default.as_ref().filter(|default| self.check(default).is_ok())
+    }
+
     /// Checks that the field takes a value; otherwise returns the reason.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         match (&self.kind, value) {
@@ -379,7 +378,7 @@ fn chosen(choices: &[Choice], value: &str) -> Result<(), String> {
 }
 
 fn find<'a>(choices: &'a [Choice], text: &str) -> Result<&'a str, String> {
-    let fits = |choice: &&Choice| choice.value == text || choice.title == text;
+    let fits = |choice: &&Choice| choice.value == text || choice.label() == text;
     let number = || choices.get(text.parse::<usize>().ok()?.checked_sub(1)?);
     let found = choices.iter().find(fits).or_else(number);
     found

@@ -14,7 +14,7 @@ use acpd_api::{
     TurnState, Untrusted, method,
 };
 use acpd_client::{Connection, PATIENCE, attachment, connect_lasting, rejoin};
-use acpd_tui::{Opens, PlainAnswer, ScreenError, ScreenResult, ScreenStart, Theme};
+use acpd_tui::{Choice, ChoiceEffect, Opens, ScreenError, ScreenResult, ScreenStart, Theme};
 use acpd_view::Settings;
 use clap::Args;
 use serde::de::DeserializeOwned;
@@ -279,9 +279,11 @@ impl PlainChat {
         Ok(blocks)
     }
 
-    fn answer(&mut self, choice: PlainAnswer, ui: &mut Ui) -> Result {
+    fn answer(&mut self, choice: Choice, ui: &mut Ui) -> Result {
+        let Choice { label, says_why, does: ChoiceEffect::Answer(answer), .. } = choice else {
+            return Ok(());
+        };
         let Some(question) = self.questions.pop_front() else { return Ok(()) };
-        let PlainAnswer { label, given: answer, says_why, .. } = choice;
         ui.say(text!("answered: {}", label));
         if says_why {
             ui.say("type the reason as the next line");

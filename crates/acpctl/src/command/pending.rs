@@ -157,7 +157,7 @@ fn chosen(found: &InteractionInfo, args: &Answer, ui: &mut Ui) -> Result<GivenAn
     }
     match &found.question {
         Question::Form { message, schema, order } => {
-            let form = form::read(schema, order)?;
+            let form = acpd_view::form::read(schema, order)?;
             let content = if args.accept || !args.fields.is_empty() {
                 form::filled(&form, &args.fields, &found.id)?
             } else if ui.can_ask() {

@@ -183,7 +183,16 @@ fn questions_are_answered_by_flags_and_on_a_terminal() {
     assert_eq!(done.code, Some(2), "nobody has said yes");
     let accept = |content: Value| json!({"kind": "accept", "content": content});
     let always = json!({"kind": "allow", "always": true, "option": "risk based"});
-    let cases: [Case<'_>; 7] = [
+    let mut tags = form();
+    tags["question"]["schema"] = json!({"type": "object", "properties": {
+        "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}}}});
+    let cases: [Case<'_>; 8] = [
+        (
+            tags,
+            &["answer", "--field", "tags=b", "--field", "tags=a,c"],
+            &[],
+            accept(json!({"tags": ["b", "a", "c"]})),
+        ),
         (
             form(),
             &["answer", "--field", "branch=2", "--field", "note=a=b"],

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use acp_wire::acp::{self, Field, FieldKind, Form};
 use acpd_api::{GivenAnswer, InteractionInfo, Question, Untrusted};
-use acpd_view::text;
 use acpd_view::text::Text;
-use serde_json::value::to_raw_value;
+use acpd_view::{form, text};
 use serde_json::{Value, json};
 
 use super::{Choice, ChoiceEffect, MAX_VALUE_WIDTH};
@@ -56,7 +55,8 @@ impl Filled {
 
     /// Unset fields have their defaults.
     fn content(&self, form: &Form) -> Value {
-        let defaults = form.fields.iter().filter_map(|field| Some((&field.name, default(field)?)));
+        let defaults =
+            form.fields.iter().filter_map(|field| Some((&field.name, field.valid_default()?)));
         let mut content: BTreeMap<&String, &Value> = defaults.collect();
         content.extend(&self.values);
         json!(content)
@@ -66,16 +66,19 @@ impl Filled {
 /// Returns the form with its fields in the agent's order; none if it cannot be filled in here.
 pub(super) fn read(question: &InteractionInfo) -> Option<Form> {
     let Question::Form { schema, order, .. } = &question.question else { return None };
-    let mut form = Form::from_raw(&to_raw_value(schema).ok()?).ok()?;
-    form.fields.sort_by_key(|field| order.iter().position(|name| *name == field.name));
-    Some(form)
+    form::read(schema, order).ok()
 }
 
 pub(super) fn choices(form: &Form, filled: &Filled) -> Vec<Choice> {
+    // A form with a single choice is sent at once.
     if let [field] = &form.fields[..]
-        && let Some(choices) = of_one(field)
+        && let Some(values) = values(field)
     {
-        return choices;
+        let choice = |(label, value): (Text, Value)| {
+            let content = Some(json!({ &field.name: value }));
+            Choice::answer(label, GivenAnswer::Accept { content })
+        };
+        return values.into_iter().map(choice).collect();
     }
     let fields = form.fields.iter().flat_map(|field| of_field(field, filled));
     let mut choices: Vec<Choice> = fields.collect();
@@ -89,15 +92,6 @@ pub(super) fn choices(form: &Form, filled: &Filled) -> Vec<Choice> {
         }
     });
     choices
-}
-
-/// Returns the answers to a form with a single choice, which are sent at once.
-fn of_one(field: &Field) -> Option<Vec<Choice>> {
-    let choice = |(label, value): (Text, Value)| {
-        let content = Some(json!({ &field.name: value }));
-        Choice::answer(label, GivenAnswer::Accept { content })
-    };
-    values(field).map(|values| values.into_iter().map(choice).collect())
 }
 
 /// Returns the values of a field that has one of them.
@@ -136,9 +130,8 @@ fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
             let toggle = |choice: &acp::Choice| {
                 let is_set = now.contains(&choice.value.as_str());
                 // In the order of the form.
-                let then = choices.iter().map(|other| other.value.as_str()).filter(|other| {
-                    if *other == choice.value { !is_set } else { now.contains(other) }
-                });
+                let then = choices.iter().map(|other| other.value.as_str());
+                let then = then.filter(|other| (*other == choice.value) != now.contains(other));
                 let then: Vec<&str> = then.collect();
                 let then = if then.is_empty() { Value::Null } else { json!(then) };
                 put(label(choice), is_set, then)
@@ -149,7 +142,7 @@ fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
             let typed = filled.typing.as_ref().filter(|(name, _)| *name == field.name);
             let label = match (typed, value) {
                 (Some((_, input)), _) => text!("> {}█", input.shown(MAX_VALUE_WIDTH).0),
-                (None, Some(value)) => text!("> {}", shown(value)),
+                (None, Some(value)) => text!("> {}", form::value(value, MAX_VALUE_WIDTH)),
                 (None, None) => "> (type it)".into(),
             };
             let does = ChoiceEffect::Type(field.name.clone());
@@ -164,41 +157,24 @@ fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
 
 fn heading(field: &Field) -> Text {
     let name = field.title.as_deref().unwrap_or(&field.name);
-    let mut notes: Vec<Text> = Vec::new();
-    match &field.kind {
-        FieldKind::Many { .. } => notes.push("any of these".into()),
-        FieldKind::Text { format: Some(format), .. } => {
-            notes.push(Text::from(&Untrusted::from(format.as_str())));
+    let wanted = match &field.kind {
+        FieldKind::Many { .. } => Some("any of these".into()),
+        FieldKind::Text { format: Some(_), .. } | FieldKind::Number { .. } => {
+            Some(form::wanted(&field.kind))
         }
-        FieldKind::Number { whole: true, .. } => notes.push("a whole number".into()),
-        FieldKind::Number { .. } => notes.push("a number".into()),
-        _ => {}
-    }
-    match default(field) {
-        Some(default) => notes.push(text!("else {}", shown(default))),
-        None if !field.required => notes.push("optional".into()),
-        None => {}
-    }
-    let notes = Some(Text::join(notes, "; ")).filter(|notes| !notes.is_empty());
+        _ => None,
+    };
+    let default = match field.valid_default() {
+        Some(default) => Some(text!("else {}", form::value(default, MAX_VALUE_WIDTH))),
+        None => (!field.required).then(|| "optional".into()),
+    };
+    let notes = Text::join(wanted.into_iter().chain(default), "; ");
+    let notes = Some(notes).filter(|notes| !notes.is_empty());
     let description =
         field.description.as_deref().map(|about| text!(": {}", Untrusted::from(about)));
     text!("{}{}{}", Untrusted::from(name), notes.map(|notes| text!(" ({})", notes)), description)
 }
 
-fn default(field: &Field) -> Option<&Value> {
-    field.default.as_ref().filter(|default| field.check(default).is_ok())
-}
-
 fn label(choice: &acp::Choice) -> Text {
-    Text::from(&Untrusted::from(choice.title.as_str()))
-}
-
-fn shown(value: &Value) -> Text {
-    match value {
-        Value::String(text) => Text::from(&Untrusted::from(text.as_str())).cut(MAX_VALUE_WIDTH),
-        Value::Bool(true) => "yes".into(),
-        Value::Bool(false) => "no".into(),
-        Value::Array(values) => Text::join(values.iter().map(shown), ", "),
-        other => Text::from(&Untrusted::of(other)),
-    }
+    Untrusted::from(choice.label()).into()
 }
