@@ -109,12 +109,13 @@ impl Questions {
         let Some(question) = self.open.front().filter(|_| self.keys.is_some()) else {
             return Ok(());
         };
-        let typed = match key {
-            '\n' | '\r' if !self.typed.is_empty() => question.of_word(&self.typed),
-            _ if self.typed.is_empty() => question.of_key(key),
-            _ => None,
-        };
-        if let Some(option) = typed.cloned() {
+        let is_end = matches!(key, '\n' | '\r') && !self.typed.is_empty();
+        let chosen = question.choices.iter().find(|choice| match choice.typed {
+            Typed::Key(own) => self.typed.is_empty() && own == key,
+            Typed::Word(word) => is_end && word == self.typed,
+            Typed::Elsewhere => false,
+        });
+        if let Some(option) = chosen.map(|choice| choice.option.clone()) {
             ui.note(text!("  {}", label(&option)));
             if matches!(&*option.kind, "allow_always" | "reject_always") {
                 ui.say(own_option(&option.name.as_str().into()));
@@ -131,7 +132,7 @@ impl Questions {
                 ui.talk(&whole);
                 ui.talk(&question.prompt(ui.err_size()));
             }
-            '\n' | '\r' if !self.typed.is_empty() => {
+            _ if is_end => {
                 self.typed.clear();
                 ui.mutter("\n");
                 let (width, _) = ui.err_size();
@@ -238,7 +239,7 @@ struct Choice {
     is_cut: bool,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Typed {
     Key(char),
     /// A word and Enter.
@@ -249,12 +250,11 @@ enum Typed {
 
 /// A daemon of another version sends nothing about the call, so the call counts as not understood.
 fn unknown(question: &PermissionRequest<'_>, params: &RawValue) -> PermissionMeta {
-    let unclear =
-        ShownUnclear { why: "comes from a daemon of another version".into(), ..Default::default() };
+    let why = "comes from a daemon of another version".into();
     let shown = Shown {
         kind: question.kind.as_deref().unwrap_or("other").into(),
         title: question.title.as_deref().map(Into::into),
-        unclear: vec![unclear],
+        unclear: vec![ShownUnclear { why, ..ShownUnclear::default() }],
         raw: Some(RawCall::beginning(params.get())),
         ..Shown::default()
     };
@@ -272,15 +272,6 @@ impl Question {
         let sheet = Sheet::new(head, shown, *changed);
         let choices = choices(&question.options, sheet.is_easy());
         Question { id, name: name.clone(), sheet, choices, always: shown.always.clone() }
-    }
-
-    fn of_key(&self, key: char) -> Option<&PermissionOption> {
-        self.choices.iter().find(|choice| choice.typed == Typed::Key(key)).map(|c| &c.option)
-    }
-
-    fn of_word(&self, typed: &str) -> Option<&PermissionOption> {
-        let is_it = |choice: &&Choice| matches!(choice.typed, Typed::Word(word) if word == typed);
-        self.choices.iter().find(is_it).map(|choice| &choice.option)
     }
 
     /// Removes the key of each allowing answer that is too long for this screen.
@@ -491,12 +482,13 @@ mod tests {
               in /w
         "#);
         // Only a word allows what is called a refusal.
-        assert_eq!(question.of_key('y'), None);
-        assert_eq!(question.of_word("allow").unwrap().kind, "allow_once");
+        let typed = |question: &Question| {
+            question.choices.iter().map(|choice| format!("{:?}", choice.typed)).collect::<Vec<_>>()
+        };
+        assert_eq!(typed(&question), ["Word(\"allow\")", "Key('a')", "Key('n')"]);
         // On a screen that cannot show it, nothing can be pressed for it.
         question.fit((30, 10));
-        assert_eq!(question.of_key('a'), None);
-        assert_eq!(question.of_key('n').unwrap().kind, "reject_once");
+        assert_eq!(typed(&question)[1..], ["Elsewhere", "Key('n')"]);
     }
 
     #[test]

@@ -127,12 +127,11 @@ pub(super) fn decide(args: &Decide, decision: Decision, ui: &mut Ui) -> Result {
         (Decision::Allow, _) => (GivenAnswer::Allow { always, option }, "allowed"),
         (Decision::Deny, _) => (GivenAnswer::Deny { always, option }, "denied"),
     };
-    let is_seen = decision == Decision::Allow && !is_by_id && confirm(&found, ui)?;
-    let given = give(&found, answer, ui)?;
-    let always = if always { ", from now on" } else { "" };
-    ui.say(text!("{}{}: {}", verb, always, described(&found)));
-    print_remembered(&found, &given, decision == Decision::Allow, ui);
-    if decision == Decision::Allow && !is_seen {
+    let is_yes = decision == Decision::Allow;
+    let is_seen = is_yes && !is_by_id && confirm(&found, ui)?;
+    let verb = text!("{}{}", verb, if always { ", from now on" } else { "" });
+    give(&found, answer, verb, is_yes, ui)?;
+    if is_yes && !is_seen {
         ui.talk(&omitted_details(&found));
     }
     Ok(())
@@ -142,10 +141,7 @@ pub(super) fn answer(args: &Answer, ui: &mut Ui) -> Result {
     let found = find(args.id.as_deref(), args.agent.as_deref(), Care::Exact, ui)?;
     let answer = chosen(&found, args, ui).map_err(or_left_open)?;
     let verb = if answer == GivenAnswer::Decline { "declined" } else { "answered" };
-    let given = give(&found, answer, ui)?;
-    ui.say(text!("{}: {}", verb, described(&found)));
-    print_remembered(&found, &given, true, ui);
-    Ok(())
+    give(&found, answer, verb.into(), true, ui)
 }
 
 fn chosen(found: &InteractionInfo, args: &Answer, ui: &mut Ui) -> Result<GivenAnswer> {
@@ -214,16 +210,19 @@ fn or_left_open(error: CommandError) -> CommandError {
 }
 
 /// Uses a new connection, because the user may have taken long.
-fn give(found: &InteractionInfo, answer: GivenAnswer, ui: &Ui) -> Result<AnswerResult> {
+fn give(
+    found: &InteractionInfo,
+    answer: GivenAnswer,
+    verb: Text,
+    is_yes: bool,
+    ui: &mut Ui,
+) -> Result {
     let params =
         AnswerParams { id: found.id.raw().to_owned(), answer, by: Some(me()), parent: None };
-    Ok(ui.door().connect()?.call(method::INTERACTION_ANSWER, &params)?)
-}
-
-fn print_remembered(found: &InteractionInfo, given: &AnswerResult, is_yes: bool, ui: &mut Ui) {
-    for line in remembered(found, given, is_yes) {
-        ui.say(line);
-    }
+    let given: AnswerResult = ui.door().connect()?.call(method::INTERACTION_ANSWER, &params)?;
+    ui.say(text!("{}: {}", verb, described(found)));
+    remembered(found, &given, is_yes).into_iter().for_each(|line| ui.say(line));
+    Ok(())
 }
 
 /// Finds a question by its id or its session, or else the only question.
