@@ -247,44 +247,35 @@ fn modified(name: &str) -> (KeyModifiers, &str) {
     found.unwrap_or((KeyModifiers::NONE, name))
 }
 
+/// Names of keys, and their labels with Unicode and without.
+const NAMES: [(&str, KeyCode, [&str; 2]); 11] = [
+    ("enter", KeyCode::Enter, ["⏎", "Enter"]),
+    ("esc", KeyCode::Esc, ["Esc"; 2]),
+    ("tab", KeyCode::Tab, ["Tab"; 2]),
+    ("space", KeyCode::Char(' '), ["Space"; 2]),
+    ("up", KeyCode::Up, ["↑", "Up"]),
+    ("down", KeyCode::Down, ["↓", "Down"]),
+    ("right", KeyCode::Right, ["→", "Right"]),
+    ("home", KeyCode::Home, ["Home"; 2]),
+    ("end", KeyCode::End, ["End"; 2]),
+    ("pgup", KeyCode::PageUp, ["PgUp"; 2]),
+    ("pgdn", KeyCode::PageDown, ["PgDn"; 2]),
+];
+
 fn code(name: &str) -> Option<KeyCode> {
-    Some(match name {
-        "enter" => KeyCode::Enter,
-        "esc" => KeyCode::Esc,
-        "tab" => KeyCode::Tab,
-        "space" => KeyCode::Char(' '),
-        "up" => KeyCode::Up,
-        "down" => KeyCode::Down,
-        "right" => KeyCode::Right,
-        "home" => KeyCode::Home,
-        "end" => KeyCode::End,
-        "pgup" => KeyCode::PageUp,
-        "pgdn" => KeyCode::PageDown,
-        _ => match name.strip_prefix('f').and_then(|number| number.parse().ok()) {
-            Some(number) => KeyCode::F(number),
-            None => KeyCode::Char(name.parse().ok()?),
-        },
-    })
+    let named = NAMES.iter().find(|(own, ..)| *own == name).map(|(_, code, _)| *code);
+    let function = || Some(KeyCode::F(name.strip_prefix('f')?.parse().ok()?));
+    named.or_else(function).or_else(|| Some(KeyCode::Char(name.parse().ok()?)))
 }
 
 /// Returns the keys in their usual notation: `^C`, `⏎`.
 pub(crate) fn shown(keys: &str, is_unicode: bool) -> String {
     let names = keys.split(' ').map(|name| {
         let (modifiers, name) = modified(name);
-        let name = match name {
-            "enter" if is_unicode => "⏎".to_owned(),
-            "up" if is_unicode => "↑".to_owned(),
-            "down" if is_unicode => "↓".to_owned(),
-            "right" if is_unicode => "→".to_owned(),
-            "enter" => "Enter".to_owned(),
-            "pgup" => "PgUp".to_owned(),
-            "pgdn" => "PgDn".to_owned(),
-            name if modifiers == KeyModifiers::CONTROL && name.len() == 1 => name.to_uppercase(),
-            name if name.len() > 1 => {
-                let mut chars = name.chars();
-                chars.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(chars).collect()
-            }
-            name => name.to_owned(),
+        let name = match NAMES.iter().find(|(own, ..)| *own == name) {
+            Some((.., labels)) => labels[usize::from(!is_unicode)].to_owned(),
+            None if modifiers == KeyModifiers::CONTROL || name.len() > 1 => name.to_uppercase(),
+            None => name.to_owned(),
         };
         match modifiers {
             KeyModifiers::CONTROL => format!("^{name}"),

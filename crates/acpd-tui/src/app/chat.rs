@@ -50,7 +50,7 @@ pub(super) use complete::Files;
 pub(super) use editor::Editor;
 pub(super) use layout::ChatLayout;
 pub(crate) use starting::Refused;
-pub(super) use view::{useful, view, word};
+pub(super) use view::{footer_word, view};
 
 const FIRST: u64 = 300;
 const PAGE: u64 = 1000;

@@ -18,7 +18,7 @@ use crate::input::Input;
 use crate::keymap::{Action, KeyPlace};
 use crate::question::QuestionCard;
 
-pub(super) use view::{useful, view, word};
+pub(super) use view::{footer_words, view};
 
 #[derive(Debug, Default)]
 pub(super) struct TopScreen {

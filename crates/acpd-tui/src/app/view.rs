@@ -49,18 +49,14 @@ pub(crate) fn view(
 
 fn footer_keys(state: &AppState, theme: Theme) -> Vec<(String, &'static str)> {
     let place = state.place();
-    let rows = keymap::rows(place);
-    let rows = rows.filter_map(|row| Some((row, row.footer?)));
-    let of_top = top::useful(state);
-    let rows = rows.filter(|(row, _)| match &state.chat {
-        Some(chat) => chat::useful(state, chat, place, row.action),
-        None => of_top(place, row.action),
-    });
-    let first =
-        |keys: &str| keymap::shown(keys.split(' ').next().unwrap_or(keys), theme.is_unicode);
-    let word = |action, word| match &state.chat {
-        Some(chat) => chat::word(chat, action, word),
-        None => top::word(state, action, word),
+    let of_top = top::footer_words(state);
+    let key = |row: &keymap::Binding| {
+        let word = match &state.chat {
+            Some(chat) => chat::footer_word(state, chat, (place, row.action), row.footer?),
+            None => of_top(place, row.action, row.footer?),
+        };
+        let first = row.keys.split(' ').next().unwrap_or(row.keys);
+        Some((keymap::shown(first, theme.is_unicode), word?))
     };
-    rows.map(|(row, name)| (first(row.keys), word(row.action, name))).collect()
+    keymap::rows(place).filter_map(key).collect()
 }

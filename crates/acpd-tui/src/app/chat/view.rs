@@ -366,28 +366,28 @@ fn trouble(of: Of<'_>) -> Option<Text> {
     Some(Text::of(Role::Bad, text!("{}{}", word, reason)))
 }
 
-pub(in crate::app) fn word(chat: &ChatScreen, action: Action, word: &'static str) -> &'static str {
-    match action {
-        Action::Blocks if chat.card.id().is_some() => "question",
-        Action::Cancel if !chat.editor.is_empty() => "clear",
-        Action::Confirm if chat.search.typed.is_some() => "search",
-        _ => word,
-    }
-}
-
-pub(in crate::app) fn useful(
+/// Returns the word of a key for the footer; none for a key without a use.
+pub(in crate::app) fn footer_word(
     state: &AppState,
     chat: &ChatScreen,
-    place: KeyPlace,
-    action: Action,
-) -> bool {
-    match (place, action) {
-        (KeyPlace::Prompt, Action::Steer) => state.is_turn_running(),
-        (KeyPlace::Prompt, Action::Cancel) => state.is_turn_running() || !chat.editor.is_empty(),
+    (place, action): (KeyPlace, Action),
+    word: &'static str,
+) -> Option<&'static str> {
+    let (is_running, has_draft) = (state.is_turn_running(), !chat.editor.is_empty());
+    let is_useful = match (place, action) {
+        (KeyPlace::Prompt, Action::Steer) => is_running,
+        (KeyPlace::Prompt, Action::Cancel) => is_running || has_draft,
         (KeyPlace::Line, Action::Steer | Action::NextAgent) => false,
         (KeyPlace::Question, Action::PageDown) => {
             state.on_screen.question.as_ref().is_some_and(|drawn| drawn.most > 0)
         }
         _ => true,
-    }
+    };
+    let word = match action {
+        Action::Blocks if chat.card.id().is_some() => "question",
+        Action::Cancel if has_draft => "clear",
+        Action::Confirm if chat.search.typed.is_some() => "search",
+        _ => word,
+    };
+    is_useful.then_some(word)
 }

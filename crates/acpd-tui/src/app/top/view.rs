@@ -263,17 +263,10 @@ fn below_pane(state: &AppState, canvas: &mut Canvas<'_>, y: u16) -> Option<Posit
     Some(Position::new(x + u16::try_from(column).unwrap_or(0), y))
 }
 
-pub(in crate::app) fn word(state: &AppState, action: Action, word: &'static str) -> &'static str {
-    match (&state.top.typing, action) {
-        (Some(Typing::Filter), Action::Confirm) => "keep",
-        (Some(Typing::Prompt(..)), Action::Confirm) => "send",
-        (Some(Typing::New(_)), Action::Confirm) => "begin",
-        (Some(Typing::Rename(..)), Action::Confirm) => "rename",
-        _ => word,
-    }
-}
-
-pub(in crate::app) fn useful(state: &AppState) -> impl Fn(KeyPlace, Action) -> bool {
+/// Returns the words of the footer; none for a key without a use.
+pub(in crate::app) fn footer_words(
+    state: &AppState,
+) -> impl Fn(KeyPlace, Action, &'static str) -> Option<&'static str> {
     let rows = state.fleet.rows(state.top.filter.text(), state.now);
     let row = rows.get(state.top.at);
     let session: Option<&SessionInfo> = row.and_then(|row| row.session);
@@ -281,18 +274,24 @@ pub(in crate::app) fn useful(state: &AppState) -> impl Fn(KeyPlace, Action) -> b
     let works = session.is_some_and(|session| session.turn.state != TurnState::Idle);
     let has_session = session.is_some();
     let has_more = state.on_screen.question.as_ref().is_some_and(|drawn| drawn.most > 0);
-    let (steers, chooses) = match &state.top.typing {
-        Some(Typing::Prompt(session, _)) => (state.is_running(session), false),
-        Some(Typing::New(_)) => (false, state.agents().nth(1).is_some()),
-        Some(Typing::Filter | Typing::Rename(..)) | None => (false, false),
+    let (confirms, steers, chooses) = match &state.top.typing {
+        Some(Typing::Prompt(session, _)) => (Some("send"), state.is_running(session), false),
+        Some(Typing::New(_)) => (Some("begin"), false, state.agents().nth(1).is_some()),
+        Some(Typing::Filter) => (Some("keep"), false, false),
+        Some(Typing::Rename(..)) => (Some("rename"), false, false),
+        None => (None, false, false),
     };
-    move |place, action| match (place, action) {
-        (KeyPlace::Line, Action::Steer) => steers,
-        (KeyPlace::Line, Action::NextAgent) => chooses,
-        (KeyPlace::Top, Action::Question) => asks,
-        (KeyPlace::Top, Action::Cancel) => works,
-        (KeyPlace::Top, Action::Open | Action::Prompt) => has_session,
-        (KeyPlace::Question, Action::PageDown) => has_more,
-        _ => true,
+    move |place, action, word| {
+        let is_useful = match (place, action) {
+            (KeyPlace::Line, Action::Steer) => steers,
+            (KeyPlace::Line, Action::NextAgent) => chooses,
+            (KeyPlace::Top, Action::Question) => asks,
+            (KeyPlace::Top, Action::Cancel) => works,
+            (KeyPlace::Top, Action::Open | Action::Prompt) => has_session,
+            (KeyPlace::Question, Action::PageDown) => has_more,
+            _ => true,
+        };
+        let word = confirms.filter(|_| action == Action::Confirm).unwrap_or(word);
+        is_useful.then_some(word)
     }
 }
