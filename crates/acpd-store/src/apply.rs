@@ -6,16 +6,18 @@ use std::collections::HashMap;
 use acpd_api::Tokens;
 use acpd_core::ids::{HostId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, EventKind, EventRow, Forked, HostRow, InteractionRow, Record, ReplyRow, SessionRow,
-    TurnRow, TurnStage, UsageRow,
+    EventKind, EventRow, Forked, InteractionRow, Record, SessionRow, TurnRow, TurnStage, UsageRow,
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
 use crate::chores::{PIECE, remove_lines};
-use crate::code::{STATE_KEYS, event_key, int, json_code, kind_code, seq_of, word_code};
+use crate::code::{STATE_KEYS, event_key, int, kind_code, seq_of};
 use crate::error::StoreError;
 use crate::reader::event;
-use crate::snapshot::number;
+use crate::table::{
+    AUTH, CLIENTS, Column, DECISIONS, OUTBOX, PARKED, SECRETS, Stored, TURNS, Table, USAGE, VALUES,
+    number,
+};
 
 pub(crate) struct Apply<'c> {
     conn: &'c Connection,
@@ -60,82 +62,55 @@ impl<'c> Apply<'c> {
     pub(crate) fn record(&mut self, record: &Record) -> Result<(), StoreError> {
         match record {
             Record::Boot { boot } => self.run("UPDATE meta SET boot = ?1", [int(*boot)]),
-            Record::Agent(row) => self.agent(row),
-            Record::Auth(row) => self.run(
-                "INSERT OR REPLACE INTO auth (agent, what) VALUES (?1, ?2)",
-                params![row.agent, json_code(row)?],
-            ),
-            Record::Host(row) => self.host(row),
+            Record::Agent(row) => self.put_row(row),
+            Record::Auth(row) => self.put(&AUTH, &[&row.agent, row]),
+            Record::Host(row) => self.put_row(row),
             Record::HostGone { host } => self.host_gone(*host),
             Record::HostOffset { host, offset, inside } => self.run(
                 "UPDATE hosts SET offset = ?2, inside = ?3 WHERE host = ?1",
                 params![int(host.0), int(*offset), inside],
             ),
-            Record::Parked { host, session, line } => self.run(
-                "INSERT INTO parked (host, session, line) \
-                 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM hosts WHERE host = ?1)",
-                params![int(host.0), session, line.as_ref()],
-            ),
+            Record::Parked { host, session, line } => self.put(&PARKED, &[host, session, line]),
             Record::Unparked { host, session } => self.run(
                 "DELETE FROM parked WHERE host = ?1 AND (?2 IS NULL OR session = ?2)",
                 params![int(host.0), session],
             ),
-            Record::Asked(row) => self.run(
-                "INSERT OR REPLACE INTO asked (id, host, what) \
-                 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM hosts WHERE host = ?2)",
-                params![int(row.id), int(row.host.0), json_code(&row.what)?],
-            ),
+            Record::Asked(row) => self.put_row(row),
             Record::Answered { id } => self.run("DELETE FROM asked WHERE id = ?1", [int(*id)]),
-            Record::Outbox { host, chunk, line } => self.run(
-                "INSERT OR REPLACE INTO outbox (host, chunk, line) \
-                 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM hosts WHERE host = ?1)",
-                params![int(host.0), int(*chunk), line.as_ref()],
-            ),
+            Record::Outbox { host, chunk, line } => self.put(&OUTBOX, &[host, chunk, line]),
             Record::Written { host, chunk } => {
                 let place = [int(host.0), int(*chunk)];
                 self.run("DELETE FROM outbox WHERE host = ?1 AND chunk <= ?2", place)?;
                 self.run("UPDATE hosts SET written = ?2 WHERE host = ?1", place)
             }
             Record::Session(row) => self.session(row),
-            Record::Secret { session, mcp_servers } => self.run(
-                "INSERT OR REPLACE INTO secrets (session, mcp_servers) \
-                 SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM sessions WHERE session = ?1)",
-                params![session.0, mcp_servers.as_ref()],
-            ),
-            Record::Value { session, key, json } => self.run(
-                "INSERT OR REPLACE INTO session_values (session, key, json) \
-                 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM sessions WHERE session = ?1)",
-                params![session.0, key.as_str(), json.as_ref()],
-            ),
+            Record::Secret { session, mcp_servers } => self.put(&SECRETS, &[session, mcp_servers]),
+            Record::Value { session, key, json } => {
+                self.put(&VALUES, &[session, &key.as_str().to_owned(), json])
+            }
             Record::SessionRemoved { session } => self.session_removed(*session),
             Record::Event(row) => self.event(row),
             Record::Forked(fork) => self.forked(fork),
             Record::Turn(row) => self.turn(row),
-            Record::PromptKey(row) => self.run(
-                "INSERT OR REPLACE INTO prompt_keys (session, key, turn, outcome) \
-                 SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM sessions WHERE session = ?1)",
-                params![row.session.0, row.key, int(row.turn), row.outcome.as_ref()],
-            ),
+            Record::PromptKey(row) => self.put_row(row),
             Record::Usage(row) => self.usage(row),
-            Record::Interaction(row) => self.interaction(row),
+            Record::Interaction(row) => {
+                let InteractionRow { id, session, host, line, at, frozen } = row;
+                // Row numbers begin at 1.
+                let session = session.unwrap_or_default();
+                self.put(&InteractionRow::TABLE, &[id, &session, host, line, at, frozen])
+            }
             Record::InteractionGone { id } => {
                 self.run("DELETE FROM interactions WHERE id = ?1", [int(id.0)])
             }
-            Record::Client { token, received } => self.run(
-                "INSERT INTO clients (token, received) VALUES (?1, ?2) \
-                 ON CONFLICT (token) DO UPDATE SET received = ?2",
-                params![token, int(*received)],
-            ),
+            Record::Client { token, received } => self.put(&CLIENTS, &[token, received]),
             Record::ClientGone { token } => {
                 self.run("DELETE FROM clients WHERE token = ?1", [token])?;
                 self.run("DELETE FROM replies WHERE token = ?1", [token])
             }
-            Record::Remembered(row) => self.run(
-                "INSERT OR REPLACE INTO decisions (id, what) VALUES (?1, ?2)",
-                params![row.id, json_code(row)?],
-            ),
+            Record::Remembered(row) => self.put(&DECISIONS, &[&row.id, row]),
             Record::Unremembered { id } => self.run("DELETE FROM decisions WHERE id = ?1", [id]),
-            Record::Reply(row) => self.reply(row),
+            Record::Reply(row) => self.put_row(row),
             Record::ReplyGone { token, id } => {
                 self.run("DELETE FROM replies WHERE token = ?1 AND id = ?2", [token, id.raw()])
             }
@@ -171,40 +146,12 @@ impl<'c> Apply<'c> {
         Ok(())
     }
 
-    fn agent(&self, row: &AgentRow) -> Result<(), StoreError> {
-        self.run(
-            "INSERT OR REPLACE INTO agents \
-             (name, desired, fingerprint, initialize, resume_lies, load_lies, client_meta) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            params![
-                row.name,
-                word_code(&row.desired)?,
-                row.fingerprint,
-                row.initialize.as_deref(),
-                row.resume_lies,
-                row.load_lies,
-                row.client_meta,
-            ],
-        )
+    fn put(&self, table: &Table, values: &[&dyn Column]) -> Result<(), StoreError> {
+        table.put(self.conn, values)
     }
 
-    fn host(&self, row: &HostRow) -> Result<(), StoreError> {
-        // Named columns instead of OR REPLACE keep the `offset` and `written` of a known host.
-        self.run(
-            "INSERT INTO hosts (host, agent, pid, start, session, ready, stopping, offset, written) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0) \
-             ON CONFLICT (host) DO UPDATE SET agent = ?2, pid = ?3, start = ?4, session = ?5, \
-             ready = ?6, stopping = ?7",
-            params![
-                int(row.host.0),
-                row.agent,
-                row.pid,
-                int(row.start),
-                row.session.map(|session| session.0),
-                row.ready.map(|ready| int(ready.0)),
-                row.stopping,
-            ],
-        )
+    fn put_row<R: Stored>(&self, row: &R) -> Result<(), StoreError> {
+        self.put(&R::TABLE, &row.values())
     }
 
     fn host_gone(&self, host: HostId) -> Result<(), StoreError> {
@@ -224,52 +171,7 @@ impl<'c> Apply<'c> {
         if let Some(None) = self.tails.get(&row.key) {
             self.tails.remove(&row.key);
         }
-        // Named columns instead of OR REPLACE keep `head` and `last_ticket`.
-        self.run(
-            "INSERT INTO sessions (session, agent, public_id, agent_id, name, cwd, params, rest, \
-             reason, restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
-             updated, open_tools, host, heard, children, own_title, archived, client_meta, usage, \
-             removed, replayable, info) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-             ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29) \
-             ON CONFLICT (session) DO UPDATE SET agent = ?2, public_id = ?3, agent_id = ?4, \
-             name = ?5, cwd = ?6, params = ?7, rest = ?8, reason = ?9, restore = ?10, mode = ?11, \
-             options = ?12, title = ?13, prompts = ?14, last_prompt = ?15, last_outcome = ?16, \
-             created = ?17, updated = ?18, open_tools = ?19, host = ?20, \
-             heard = ?21, children = ?22, own_title = ?23, archived = ?24, client_meta = ?25, \
-             usage = ?26, removed = ?27, replayable = ?28, info = ?29",
-            params![
-                row.key.0,
-                row.agent,
-                row.public_id,
-                row.agent_id,
-                row.name,
-                row.cwd,
-                row.params.as_ref(),
-                word_code(&row.rest)?,
-                row.reason,
-                row.restore.as_ref().map(word_code).transpose()?,
-                row.mode,
-                json_code(&row.options)?,
-                row.title,
-                int(row.prompts),
-                int(row.last_prompt),
-                row.last_outcome,
-                int(row.created.0),
-                int(row.updated.0),
-                json_code(&row.open_tools)?,
-                row.host.map(|host| int(host.0)),
-                row.heard,
-                json_code(&row.children)?,
-                row.own_title,
-                row.archived,
-                row.client_meta,
-                json_code(&row.usage)?,
-                row.removed.map(|at| int(at.0)),
-                json_code(&row.replayable)?,
-                row.info,
-            ],
-        )?;
+        self.put_row(row)?;
         self.run("UPDATE meta SET last_session = ?1 WHERE last_session < ?1", [row.key.0])
     }
 
@@ -384,79 +286,39 @@ impl<'c> Apply<'c> {
                 return self.run("DELETE FROM turns WHERE session = ?1 AND ticket = ?2", place);
             }
             TurnStage::Queued => (None, None),
-            TurnStage::Dispatched { host, chunk } => (Some(int(host.0)), Some(int(chunk))),
+            TurnStage::Dispatched { host, chunk } => (Some(host), Some(chunk)),
         };
-        let senders = Some(&row.senders).filter(|senders| !senders.is_empty());
+        let TurnRow { session, ticket, at, senders, cancelling, .. } = row;
+        let senders = (!senders.is_empty()).then(|| senders.clone());
+        self.put(&TURNS, &[session, ticket, &host, &chunk, at, &senders, cancelling])?;
+        let Some(line) = &row.line else { return Ok(()) };
         self.run(
-            "INSERT INTO turns (session, ticket, host, chunk, at, sender, cancelling, line) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
-             ON CONFLICT (session, ticket) DO UPDATE SET host = ?3, chunk = ?4, at = ?5, \
-             sender = ?6, cancelling = ?7, line = coalesce(?8, line)",
-            params![
-                row.session.0,
-                int(row.ticket),
-                host,
-                chunk,
-                int(row.at.0),
-                senders.map(json_code).transpose()?,
-                row.cancelling.as_ref().map(word_code).transpose()?,
-                row.line.as_deref(),
-            ],
+            "UPDATE turns SET line = ?3 WHERE session = ?1 AND ticket = ?2",
+            params![session.0, int(*ticket), line.as_ref()],
         )
     }
 
     fn usage(&self, row: &UsageRow) -> Result<(), StoreError> {
-        let Tokens { total, input, output, thought, cached_read, cached_write } = row.tokens;
-        let count = |count: Option<u64>| count.map(int);
-        self.run(
-            "INSERT INTO usage (at, day, agent, session, cwd, turn, total, input, output, thought, \
-             cached_read, cached_write, currency, parts) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-            params![
-                int(row.at.0),
-                int(row.day.0),
-                row.agent,
-                row.session,
-                row.cwd,
-                count(row.turn),
-                count(total),
-                count(input),
-                count(output),
-                count(thought),
-                count(cached_read),
-                count(cached_write),
-                row.cost.as_ref().map(|cost| cost.currency.raw()),
-                row.cost.as_ref().map(|cost| int(cost.amount.parts())),
-            ],
-        )
-    }
-
-    fn interaction(&self, row: &InteractionRow) -> Result<(), StoreError> {
-        self.run(
-            "INSERT OR REPLACE INTO interactions (id, session, host, line, at, frozen) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![
-                int(row.id.0),
-                // Row numbers begin at 1.
-                row.session.map_or(0, |session| session.0),
-                int(row.host.0),
-                row.line.as_ref(),
-                int(row.at.0),
-                row.frozen.as_ref().map(json_code).transpose()?
-            ],
-        )
-    }
-
-    fn reply(&self, row: &ReplyRow) -> Result<(), StoreError> {
-        self.run(
-            "INSERT OR REPLACE INTO replies (token, id, session, line) \
-             SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM clients WHERE token = ?1)",
-            params![
-                row.token,
-                row.id.raw(),
-                row.session.map(|session| session.0),
-                row.line.as_ref()
-            ],
-        )
+        let UsageRow { at, day, agent, session, cwd, turn, tokens, cost } = row;
+        let Tokens { total, input, output, thought, cached_read, cached_write } = tokens;
+        let currency = cost.as_ref().map(|cost| cost.currency.raw().to_owned());
+        let parts = cost.as_ref().map(|cost| cost.amount.parts());
+        let columns: [&dyn Column; 14] = [
+            at,
+            day,
+            agent,
+            session,
+            cwd,
+            turn,
+            total,
+            input,
+            output,
+            thought,
+            cached_read,
+            cached_write,
+            &currency,
+            &parts,
+        ];
+        self.put(&USAGE, &columns)
     }
 }

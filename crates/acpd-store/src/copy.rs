@@ -29,7 +29,7 @@ use rusqlite::{Connection, OpenFlags, params};
 use crate::connection::LOCK_WAIT;
 use crate::error::{OpenError, StoreError};
 use crate::files::{remove_files, with_end};
-use crate::snapshot::number;
+use crate::table::number;
 use crate::{checkpoint, schema};
 
 const PAGES: i32 = 256;

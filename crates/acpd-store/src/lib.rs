@@ -32,6 +32,7 @@ mod schema;
 mod search;
 mod sizes;
 mod snapshot;
+mod table;
 mod usage;
 mod writer;
 

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use crate::code::{LIVE, MAX_SEQ, STATE, STATE_KEYS, event_key, kind_of, seq_of, word_of};
 use crate::connection::{LOCK_WAIT, connect};
 use crate::error::StoreError;
-use crate::snapshot::{bytes, number};
+use crate::table::{bytes, number};
 
 /// A connection that only reads. Blocks for a disk access: keep it off an async thread.
 #[derive(Debug)]

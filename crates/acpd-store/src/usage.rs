@@ -7,7 +7,7 @@ use rusqlite::Row;
 
 use crate::error::StoreError;
 use crate::reader::Reader;
-use crate::snapshot::number;
+use crate::table::number;
 
 impl Reader {
     /// The totals since a time, ordered by key.

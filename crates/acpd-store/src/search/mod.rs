@@ -27,7 +27,7 @@ use crate::connection::{LOCK_WAIT, connect};
 use crate::error::{OpenError, StoreError};
 use crate::files::remove_files;
 use crate::reader::Reader;
-use crate::snapshot::number;
+use crate::table::number;
 use turn::{Document, Turn};
 
 /// Version of the file; an index of another version is made again.
