@@ -56,19 +56,11 @@ pub(crate) fn kind_code(kind: EventKind) -> i64 {
 }
 
 pub(crate) fn kind_of(code: i64) -> Result<EventKind, StoreError> {
-    Ok(match code {
-        0 => EventKind::Update,
-        LIVE => EventKind::Live,
-        2 => EventKind::Notice,
-        3 => EventKind::Extension,
-        4 => EventKind::Imported,
-        5 => EventKind::Banner,
-        6 => EventKind::Child,
-        _ => {
-            let key = STATE_KEYS.into_iter().find(|key| STATE + *key as i64 == code);
-            EventKind::State(key.ok_or_else(|| unknown("event kind", &code.to_string()))?)
-        }
-    })
+    use EventKind::{Banner, Child, Extension, Imported, Live, Notice, State, Update};
+    let kinds = [Update, Live, Notice, Extension, Imported, Banner, Child];
+    let mut kinds = kinds.into_iter().chain(STATE_KEYS.map(State));
+    let kind = kinds.find(|kind| kind_code(*kind) == code);
+    kind.ok_or_else(|| unknown("event kind", &code.to_string()))
 }
 
 /// The word in a column for a value of an enum: the name that serde gives it.

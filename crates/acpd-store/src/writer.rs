@@ -73,14 +73,8 @@ pub struct Writer {
     pub(crate) batches: SyncSender<CommitBatch>,
     /// For tests: most pages that the database may have. Dropped when the store is closed.
     pub(crate) limits: Sender<Option<u32>>,
-    pub(crate) thread: JoinHandle<End>,
+    pub(crate) thread: JoinHandle<Result<Connection, StoreError>>,
     pub(crate) checkpoints: JoinHandle<()>,
-}
-
-#[derive(Debug)]
-pub(crate) struct End {
-    conn: Connection,
-    outcome: Result<(), StoreError>,
 }
 
 impl Writer {
@@ -102,10 +96,8 @@ impl Writer {
         let end = thread.join();
         // Only a panic makes it fail, which the panic hook has reported.
         checkpoints.join().ok();
-        let End { conn, outcome } =
-            end.map_err(|_| StoreError::Other("the writer's thread died".to_owned()))?;
-        outcome?;
-        checkpoint(&conn, "TRUNCATE")?;
+        let died = |_| StoreError::Other("the writer's thread died".to_owned());
+        checkpoint(&end.map_err(died)??, "TRUNCATE")?;
         Ok(())
     }
 
@@ -149,9 +141,9 @@ const NO_TROUBLE: Trouble = Trouble { delay: FIRST_DELAY, reported: None };
 
 impl<F: Fn(Report)> Work<F> {
     /// Runs until the handle is dropped and everything is written, or until it has to give up.
-    pub(crate) fn run(mut self, batches: &Receiver<CommitBatch>) -> End {
-        let outcome = self.serve(batches);
-        End { conn: self.conn, outcome }
+    pub(crate) fn run(mut self, batches: &Receiver<CommitBatch>) -> Result<Connection, StoreError> {
+        self.serve(batches)?;
+        Ok(self.conn)
     }
 
     /// Reports a commit to the checkpoint thread, unless it has not taken the last report yet.
