@@ -8,8 +8,7 @@ use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
     Adoption, AgentRow, AskedRow, AuthRow, Canceller, Child, Counter, Desired, Directory, Dormant,
     EventKind, EventRow, Forked, HostRow, InteractionRow, NewSession, PromptKeyRow, Purpose,
-    Record, Replayable, ReplyRow, Sender, SessionRow, Snapshot, TurnRow, TurnStage, UsageRow, Used,
-    ValueKey,
+    Record, ReplyRow, Sender, SessionRow, Snapshot, TurnRow, TurnStage, UsageRow, Used, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use bytes::Bytes;
@@ -235,83 +234,38 @@ fn child() -> impl Strategy<Value = Child> {
     )
 }
 
+/// Random values for each type of columns.
 fn session_row() -> impl Strategy<Value = SessionRow> {
-    let rest = select(vec![
-        Dormant::Parked,
-        Dormant::Closed,
-        Dormant::NeedsLogin,
-        Dormant::Lost,
-        Dormant::Failed,
-        Dormant::NoDirectory,
-    ]);
-    let restore = select(vec![
-        RestoreLevel::Exact,
-        RestoreLevel::Resumed,
-        RestoreLevel::Loaded,
-        RestoreLevel::Partial,
-        RestoreLevel::Renewed,
-        RestoreLevel::Reseeded,
-        RestoreLevel::Lost,
-    ]);
-    let ids = (session(), text(), text(), text(), option::of(text()), text(), bytes());
-    let state =
-        (option::of(host()), rest, option::of(text()), option::of(restore), option::of(text()));
+    let rest = select(vec![Dormant::Parked, Dormant::NeedsLogin]);
+    let restore = select(vec![RestoreLevel::Exact, RestoreLevel::Reseeded]);
+    let ids = (session(), text(), text(), bytes());
+    let state = (option::of(host()), rest, option::of(text()), option::of(restore));
     let tools = (btree_set(text(), 0..3), btree_map(text(), child(), 0..3));
-    let titles = (
-        option::of(text()),
-        option::of(text()),
-        option::of(text()),
-        any::<bool>(),
-        option::of(text()),
-    );
-    let facts = (btree_map(text(), text(), 0..3), tools, titles, option::of(text()));
-    let removed = option::of(time());
-    let replayable = (any::<u64>(), any::<u64>(), any::<bool>());
-    let replayable =
-        replayable.prop_map(|(prompts, last, answered)| Replayable { prompts, last, answered });
-    let numbers =
-        (any::<u64>(), any::<bool>(), any::<u64>(), time(), time(), used(), removed, replayable);
+    let facts = (btree_map(text(), text(), 0..3), tools, used());
+    let numbers = (any::<u64>(), any::<bool>(), option::of(time()));
     (ids, state, facts, numbers).prop_map(
         |(
-            (key, agent, public_id, agent_id, name, cwd, params),
-            (host, rest, reason, restore, mode),
-            (
-                options,
-                (open_tools, children),
-                (title, own_title, info, archived, client_meta),
-                last_outcome,
-            ),
-            (prompts, heard, last_prompt, created, updated, usage, removed, replayable),
+            (key, agent, public_id, params),
+            (host, rest, reason, restore),
+            (options, (open_tools, children), usage),
+            (last_prompt, archived, removed),
         )| SessionRow {
             key,
             agent,
             public_id,
-            agent_id,
-            name,
-            cwd,
             params,
             host,
             rest,
             reason,
             restore,
-            mode,
             options,
             open_tools,
             children,
-            title,
-            own_title,
-            info,
+            usage,
+            last_prompt,
             archived,
             removed,
-            client_meta,
-            prompts,
-            heard,
-            last_prompt,
-            replayable,
-            last_outcome,
-            usage,
-            created,
-            updated,
+            ..crate::running::session_row(key.0)
         },
     )
 }

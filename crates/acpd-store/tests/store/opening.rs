@@ -385,27 +385,6 @@ fn what_was_asked_is_gone_from_the_file_with_the_answer() {
 }
 
 #[test]
-fn a_host_and_a_client_that_are_gone_leave_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut store = Running::start(dir.path());
-    store.commit(vec![
-        host(1),
-        parked(1, "agent-1", "{}"),
-        asked(1, 1, "{}"),
-        Record::Outbox { host: HostId(1), chunk: 1, line: Bytes::from_static(b"{}") },
-        interaction(1, 1, 1),
-        client("token-1", 1),
-        reply("token-1", "1", None),
-    ]);
-    store.commit(vec![
-        Record::HostGone { host: HostId(1) },
-        Record::ClientGone { token: "token-1".to_owned() },
-    ]);
-    store.close();
-    assert_eq!(tables_with_rows(&dir.path().join("acpd.db")), ["meta"]);
-}
-
-#[test]
 fn secrets_are_in_one_table_and_gone_from_the_file_with_their_session() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("acpd.db");
