@@ -8,7 +8,7 @@ use acpd_core::record::{EventKind, Record};
 use acpd_store::{CommitBatch, Report, StoreError};
 
 use crate::crash::{commits_in_log, pin_log};
-use crate::running::{Running, event, session, turn};
+use crate::running::{Running, event, session};
 
 const ONE: SessionKey = SessionKey(1);
 
@@ -23,32 +23,6 @@ fn small(seq: Seq) -> Record {
 
 fn fails_for_lack_of_room(report: &Report, expected: u64) -> bool {
     matches!(report, Report::Failing { tag, reason: StoreError::DiskFull(_) } if *tag == Some(expected))
-}
-
-#[test]
-fn a_failing_batch_is_kept_and_committed_in_order_when_there_is_room() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut store = Running::start(dir.path());
-    store.commit(vec![session(1)]);
-    store.writer.limit_pages(Some(1));
-
-    let first = store.send(vec![small(1), turn(1, 1), big(2)]);
-    let report = store.report();
-    assert!(fails_for_lack_of_room(&report, first), "{report:?}");
-    let second = store.send(vec![small(3)]);
-    let third = store.send(vec![small(4)]);
-    assert_eq!(store.journal(ONE), [], "nothing of a failed batch is visible");
-
-    store.writer.limit_pages(None);
-    for tag in [first, second, third] {
-        assert_eq!(store.report(), Report::Committed { tag });
-    }
-    assert_eq!(store.journal(ONE).len(), 4);
-    store.close();
-    let store = Running::start(dir.path());
-    assert_eq!(store.snapshot.sessions[&ONE].head, 4);
-    assert_eq!(store.snapshot.turns.len(), 1);
-    store.close();
 }
 
 #[test]
