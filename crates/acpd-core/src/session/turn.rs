@@ -41,6 +41,7 @@ pub(crate) struct Queued {
 pub(crate) struct Running {
     /// The line is empty unless it may be sent again, or answers permission questions.
     pub(crate) prompt: Queued,
+    /// The agent gets the prompt again if it has done nothing for it.
     pub(crate) is_repeatable: bool,
     pub(crate) number: u64,
     /// Number of the prompt's line in the outbox.
@@ -171,12 +172,6 @@ impl Running {
             self.cut_short = Some(cancel.cut_short);
         }
         is_first
-    }
-
-    /// Returns `None` if the agent may have worked on the prompt.
-    pub(crate) fn again(&self) -> Option<Queued> {
-        let is_undone = !self.work.is_touched() && !self.work.is_cancelled();
-        (is_undone && self.is_repeatable).then(|| self.prompt.clone())
     }
 }
 

@@ -80,9 +80,7 @@ impl Hub {
         }
         if let Some(turn) = turn {
             let line = ends_yes.then(|| prompt.line.clone());
-            if let Some(host) = self.session(session).row.host {
-                self.save_turn(session, host, line);
-            }
+            self.save_turn(session, line);
             self.tell_repeated(to.client, session, turn);
             return true;
         }

@@ -45,11 +45,8 @@ impl Hub {
         // No client will answer open questions. Those of subagents stay: they may outlive the turn.
         self.cancel_questions(self.own_questions(key));
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
-        let again = running.again();
-        let (waits, work) = (running.waits, running.work);
+        let work = running.work;
         let is_cancelled = work.is_cancelled();
-        let senders = std::mem::take(&mut running.prompt.senders);
-        let own = running.key.take().map(|key| (key, running.number));
         let is_silent = !work.is_touched() && !is_cancelled;
         let slot = self.session(key).slot;
         let (mut outcome, mut fault, refused) = self.read_prompt_answer(key, answer);
@@ -68,7 +65,7 @@ impl Hub {
             }
             _ => {}
         }
-        self.end_turn(key, outcome.clone());
+        let Some(turn) = self.end_turn(key, outcome.clone()) else { return };
         // Only after the end of the turn may the process restart.
         let refusal =
             refused.as_ref().map(|error| self.note_refusal(slot, "session/prompt", error));
@@ -77,10 +74,11 @@ impl Hub {
             refusal == Some(Refusal::Other) && is_silent && !refused.as_ref().is_some_and(is_limit);
         self.note_refused(key, is_refused);
         if refusal == Some(Refusal::Renewed) {
-            match again {
-                Some(prompt) => return self.prompt_again(key, prompt),
-                None if !is_cancelled => fault = Some(renewed_fault()),
-                None => {}
+            if is_silent && turn.is_repeatable {
+                return self.prompt_again(key, turn.prompt);
+            }
+            if !is_cancelled {
+                fault = Some(renewed_fault());
             }
         }
         if let (Some(Refusal::NeedsLogin), Some(failed)) = (refusal, &fault)
@@ -90,10 +88,10 @@ impl Hub {
         }
         // An agent that only asked for a login has done nothing for the prompt.
         let is_undone = refusal == Some(Refusal::NeedsLogin) && !work.is_touched();
-        if let Some(own) = own.filter(|_| !is_undone || is_cancelled) {
-            self.keep_outcome(key, own, &outcome, fault.as_ref());
+        if !is_undone || is_cancelled {
+            self.keep_outcome(key, &turn, &outcome, fault.as_ref());
         }
-        for sender in senders {
+        for sender in turn.prompt.senders {
             let line = match &fault {
                 Some(fault) => build::error(&sender.id, &fault.object()),
                 None if work.canceller() == Some(Canceller::Client) => {
@@ -117,7 +115,7 @@ impl Hub {
             Some(error) if refusal == Some(Refusal::NeedsLogin) => {
                 self.hold_for_login(key, &error.message);
             }
-            Some(error) if !is_cancelled => self.wait_for_limit(key, &error, waits),
+            Some(error) if !is_cancelled => self.wait_for_limit(key, &error, turn.waits),
             _ => {}
         }
         self.wake_session(key);

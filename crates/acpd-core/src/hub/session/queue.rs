@@ -13,14 +13,14 @@ use serde_json::json;
 use crate::clients::Asked;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, Requester, SessionKey};
+use crate::ids::{ClientId, Requester, SessionKey};
 use crate::profile::OnLost;
 use crate::prompt::{continues, has_yes, prompt_text, without_once};
 use crate::record::{Dormant, Record, TurnRow, TurnStage};
-use crate::session::State;
 use crate::session::limit::Held;
 use crate::session::reseed::GO_ON;
 use crate::session::turn::{Queued, wait_or_cancel};
+use crate::session::{Session, State};
 use crate::timers::Timer;
 
 impl Hub {
@@ -166,8 +166,9 @@ impl Hub {
     }
 
     /// Records the running turn. `line`: its new line, if it was replaced.
-    pub(crate) fn save_turn(&mut self, key: SessionKey, host: HostId, line: Option<Bytes>) {
-        let Some(running) = &self.session(key).running else { return };
+    pub(crate) fn save_turn(&mut self, key: SessionKey, line: Option<Bytes>) {
+        let Session { row, running, .. } = self.session(key);
+        let (Some(host), Some(running)) = (row.host, running) else { return };
         let state = TurnStage::Dispatched { host, chunk: running.chunk };
         let (cancelling, row) =
             (running.work.canceller(), self.turn_row(key, &running.prompt, state));

@@ -36,7 +36,7 @@ use crate::fault::{Fault, Refusal, renewed_fault};
 use crate::hash::hash;
 use crate::hub::Hub;
 use crate::hub::session::queue::ends_yes;
-use crate::ids::{HostId, NOBODY, SessionKey, SlotId};
+use crate::ids::{NOBODY, SessionKey, SlotId};
 use crate::own::without_own;
 use crate::params::raw;
 use crate::prompt::{has_yes, without_once};
@@ -70,7 +70,7 @@ impl Hub {
         if self.processes.is_clogged(slot) {
             return Err(self.processes.clogged_fault(slot));
         }
-        self.end_yes(host, key, &asked)?;
+        self.end_yes(key, &asked)?;
         if let Some(running) = self.session_mut(key).running.as_mut() {
             running.added.push(steer.text());
         }
@@ -84,7 +84,7 @@ impl Hub {
     }
 
     /// Ends the running turn's yes, also for the next daemon, if another client adds to it.
-    fn end_yes(&mut self, host: HostId, key: SessionKey, asked: &Asked<'_>) -> Served {
+    fn end_yes(&mut self, key: SessionKey, asked: &Asked<'_>) -> Served {
         let Some(running) = self.session_mut(key).running.as_mut() else { return Ok(()) };
         let prompt = &mut running.prompt;
         if !has_yes(&prompt.line) || !ends_yes(prompt.senders.first(), asked)? {
@@ -92,7 +92,7 @@ impl Hub {
         }
         prompt.line = without_once(&prompt.line);
         let line = Some(prompt.line.clone());
-        self.save_turn(key, host, line);
+        self.save_turn(key, line);
         let text = "`--yes` no longer holds for this turn: another client added to it";
         self.notice(key, "warning", text);
         Ok(())

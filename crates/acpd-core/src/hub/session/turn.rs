@@ -79,7 +79,7 @@ impl Hub {
             running.is_repeatable = true;
         }
         session.running = Some(running);
-        self.save_turn(key, host, None);
+        self.save_turn(key, None);
         self.arm_stall(key);
         self.lease(slot);
     }
@@ -181,8 +181,8 @@ impl Hub {
         for (place, _) in changed.into_iter().enumerate().filter(|(_, was)| *was) {
             if place < queued {
                 self.save_queued(key, place);
-            } else if let Some(host) = self.session(key).row.host {
-                self.save_turn(key, host, None);
+            } else {
+                self.save_turn(key, None);
             }
         }
     }

@@ -20,16 +20,16 @@ use crate::ids::{Requester, SessionKey, SlotId, duration};
 use crate::input::Effect;
 use crate::process::slot::StopWhy;
 use crate::record::{Canceller, EventKind, PromptKeyRow, Record, Replayable};
-use crate::session::turn::Cancel;
+use crate::session::turn::{Cancel, Running};
 use crate::session::work::{TurnEnd, WorkEffect, WorkEvent};
 use crate::timers::Timer;
 use crate::tool_calls::changed_files::changed_files;
 
 impl Hub {
-    /// The caller takes the `senders` out before, and answers them after.
-    pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome) {
+    /// Returns the turn, whose senders the caller answers.
+    pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome) -> Option<Running> {
         let now = self.cx.now;
-        let Some(mut running) = self.session_mut(key).running.take() else { return };
+        let mut running = self.session_mut(key).running.take()?;
         let cost = self.session_mut(key).row.edit().usage.turn.take();
         let usage = TurnUsage { tokens: running.tokens, cost };
         self.book(key, Some(running.number), usage.clone());
@@ -72,13 +72,12 @@ impl Hub {
         }
         self.lease(self.session(key).slot);
         self.cx.record(running.prompt.ended(key));
+        Some(running)
     }
 
     pub(crate) fn interrupt_turn(&mut self, key: SessionKey, fault: &Fault) {
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let chunk = running.chunk;
-        let senders = std::mem::take(&mut running.prompt.senders);
-        let own = running.key.take().map(|key| (key, running.number));
         let mut fault = fault.clone();
         // These reasons say that a turn cannot begin; this one had begun.
         if matches!(fault.data.reason, Reason::AgentStopped | Reason::SessionBlocked) {
@@ -102,13 +101,11 @@ impl Hub {
             TurnEnd::Cancelled => cancelled_by_user(),
             TurnEnd::CutOff | TurnEnd::Answered => Outcome::Interrupted { reason },
         };
-        self.end_turn(key, outcome);
+        let Some(turn) = self.end_turn(key, outcome) else { return };
         // A user who has cancelled the turn gets no error.
         let fault = (!is_cancelled).then(|| self.session(key).interrupted_fault(fault));
-        if let Some(own) = own {
-            self.keep_outcome(key, own, &cancelled_by_user(), fault.as_ref());
-        }
-        for to in senders {
+        self.keep_outcome(key, &turn, &cancelled_by_user(), fault.as_ref());
+        for to in turn.prompt.senders {
             let line = match &fault {
                 Some(fault) => build::error(&to.id, &fault.object()),
                 None => cancelled_answer(&to.id, b""),
@@ -121,10 +118,11 @@ impl Hub {
     pub(crate) fn keep_outcome(
         &mut self,
         session: SessionKey,
-        (key, turn): (String, u64),
+        turn: &Running,
         outcome: &Outcome,
         fault: Option<&Fault>,
     ) {
+        let Some(key) = turn.key.clone() else { return };
         let outcome = match (fault, outcome) {
             (Some(fault), _) => json!({ "error": fault.object() }),
             (None, Outcome::Error { code, message }) => {
@@ -132,9 +130,10 @@ impl Hub {
             }
             (None, outcome) => json!({ "result": { "stopReason": outcome.word() } }),
         };
-        let row = PromptKeyRow { session, key, turn, outcome: outcome.to_string().into() };
+        let outcome = outcome.to_string().into();
+        let row = PromptKeyRow { session, key: key.clone(), turn: turn.number, outcome };
         self.cx.record(Record::PromptKey(row.clone()));
-        self.prompt_keys.insert((session, row.key.clone()), row);
+        self.prompt_keys.insert((session, key), row);
     }
 
     /// The agent was asked to end the turn, and is stopped if it does not.
@@ -182,12 +181,12 @@ impl Hub {
         let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
         self.services.end_waits(&mut self.cx, key, &error);
         self.react_to_closed();
-        if let Some(host) = self.processes[&slot].host().map(|host| host.id)
+        if self.processes[&slot].host().is_some()
             && let Some(running) = self.session_mut(key).running.as_mut()
             && running.cancel(cancel)
         {
             self.arm_cancel(key);
-            self.save_turn(key, host, None);
+            self.save_turn(key, None);
         }
     }
 
