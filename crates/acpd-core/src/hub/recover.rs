@@ -180,7 +180,7 @@ impl Hub {
                     added: self.requests.steers(row.session).map(Steer::text).collect(),
                     work: Work::recovered(row.cancelling),
                     whole: false,
-                    ..Running::new(prompt, number, chunk, text, self.cx.now)
+                    ..Running::new(prompt, (number, chunk), text, self.cx.now, false)
                 });
                 self.arm_stall(row.session);
                 if row.cancelling.is_some() {

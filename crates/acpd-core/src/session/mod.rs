@@ -18,8 +18,8 @@ pub(crate) mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use acp_wire::acp::Modes;
-use acp_wire::{UpdateClass, remove_member, set_member};
+use acp_wire::acp::{Modes, SessionUpdate, Update};
+use acp_wire::{UpdateClass, build, remove_member, set_member};
 use acpd_api::{Doing, RestoreLevel, SessionInfo, TurnInfo, TurnState, Usage};
 use bytes::Bytes;
 use serde_json::json;
@@ -112,6 +112,12 @@ pub(crate) struct Relayed {
 pub(crate) const OPEN_TOOLS: usize = 256;
 
 impl Session {
+    /// Returns a line with an update of acpd's own.
+    pub(crate) fn update_line(&self, update: Update<'_>) -> Bytes {
+        let session_id = &self.row.public_id;
+        build::notification("session/update", &SessionUpdate { session_id, update })
+    }
+
     pub(crate) fn next_ticket(&mut self) -> u64 {
         self.last_ticket += 1;
         self.last_ticket

@@ -122,15 +122,23 @@ impl Queued {
 }
 
 impl Running {
-    /// `text`: as the agent would echo it.
-    pub(crate) fn new(prompt: Queued, number: u64, chunk: u64, text: String, now: Time) -> Running {
+    /// `text`: as the agent would echo it. `runs_out`: the agent may refuse the prompt for want of a
+    /// login.
+    pub(crate) fn new(
+        prompt: Queued,
+        (number, chunk): (u64, u64),
+        text: String,
+        now: Time,
+        runs_out: bool,
+    ) -> Running {
         let line = &prompt.line;
-        let kept = if once(line).is_some() { line.clone() } else { Bytes::new() };
+        let is_kept = runs_out || once(line).is_some();
+        let kept = if is_kept { line.clone() } else { Bytes::new() };
         Running {
             key: idempotency_key(line).ok().flatten(),
             continues: continues(line),
             waits: Held::of(line).map_or(0, |held| held.waits),
-            is_repeatable: has_yes(line),
+            is_repeatable: runs_out || has_yes(line),
             prompt: Queued { line: kept, ..prompt },
             number,
             chunk,

@@ -1,6 +1,6 @@
 //! Lines for the journal of a session, which are shown at once.
 
-use acp_wire::acp::{SessionUpdate, Update};
+use acp_wire::acp::Update;
 use acp_wire::bound::LONGEST_ID;
 use acp_wire::{StateKey, build, str_at};
 use acpd_api::{SessionNotice, StateChanged, Untrusted, method};
@@ -26,8 +26,7 @@ impl Hub {
     pub(crate) fn tell_mode(&mut self, key: SessionKey, mode: &str, by: Option<ClientId>) {
         self.session_mut(key).note_mode(mode.to_owned());
         let update = Update::CurrentModeUpdate { current_mode_id: mode };
-        let session_id = &self.session(key).row.public_id;
-        let line = build::notification("session/update", &SessionUpdate { session_id, update });
+        let line = self.session(key).update_line(update);
         self.append(key, EventKind::State(StateKey::Mode), line, by);
     }
 
@@ -49,9 +48,7 @@ impl Hub {
         config_options: &RawValue,
         by: Option<ClientId>,
     ) {
-        let update = Update::ConfigOptionUpdate { config_options };
-        let session_id = &self.session(key).row.public_id;
-        let line = build::notification("session/update", &SessionUpdate { session_id, update });
+        let line = self.session(key).update_line(Update::ConfigOptionUpdate { config_options });
         self.append(key, EventKind::State(StateKey::Options), line, by);
     }
 
@@ -122,9 +119,7 @@ impl Hub {
         let open = std::mem::take(&mut self.session_mut(key).row.edit().open_tools);
         for tool_call_id in open {
             let update = Update::ToolCallUpdate { tool_call_id: &tool_call_id, status: "failed" };
-            let session_id = &self.session(key).row.public_id;
-            let update = SessionUpdate { session_id, update };
-            let line = build::notification("session/update", &update);
+            let line = self.session(key).update_line(update);
             self.append(key, EventKind::Update, line, None);
         }
     }

@@ -10,8 +10,8 @@
 
 use std::collections::BTreeMap;
 
-use acp_wire::acp::{SessionUpdate, Update};
-use acp_wire::{StateKey, build, str_at};
+use acp_wire::acp::Update;
+use acp_wire::{StateKey, str_at};
 use acpd_api::{
     AttachParams, AttachResult, CancelParams, CancelResult, LogParams, RenameParams, SearchParams,
     SessionInfo, TitleParams,
@@ -168,11 +168,9 @@ impl Hub {
             return;
         }
         row.edit().own_title = title;
-        let row = &self.session(key).row;
-        let update = Update::SessionInfoUpdate { title: row.shown_title() };
-        let update = SessionUpdate { session_id: &row.public_id, update };
-        let line = build::notification("session/update", &update);
-        let line = self.session_mut(key).merge_info(line);
+        let session = self.session_mut(key);
+        let update = Update::SessionInfoUpdate { title: session.row.shown_title() };
+        let line = session.merge_info(session.update_line(update));
         self.append(key, EventKind::State(StateKey::Info), line, Some(by));
         let session = self.session(key);
         let (slot, known) = (session.slot, self.processes.known(&session.row.agent));

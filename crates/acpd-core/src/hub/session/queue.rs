@@ -53,11 +53,7 @@ impl Hub {
         }
         let place = self.session(key).place_in_line(&line);
         let ahead = place as u32 + u32::from(self.is_busy(key));
-        let now = self.cx.now;
-        let ticket = self.session_mut(key).next_ticket();
-        let prompt = Queued { ticket, senders: to.into_iter().collect(), line, at: now };
-        self.session_mut(key).queue.insert(place, prompt);
-        self.save_queued(key, place);
+        self.enqueue(key, place, to, line);
         self.renumber(key, place + 1);
         Ok(ahead)
     }
@@ -150,18 +146,22 @@ impl Hub {
 
     /// Queues acpd's own prompt, which asks the agent to continue.
     pub(crate) fn queue_continue(&mut self, key: SessionKey, held: Option<Held>) {
-        let now = self.cx.now;
-        let session = self.session_mut(key);
-        let ticket = session.next_ticket();
+        let session = self.session(key);
         let params = json!({
             "sessionId": session.row.public_id,
             "prompt": [{ "type": "text", "text": GO_ON }],
             "_meta": { acpd_api::NAMESPACE: held.map_or(json!({ "continues": true }), Held::meta) },
         });
         let line = build::request(&Id::from(0), "session/prompt", &params);
-        let prompt = Queued { ticket, senders: Vec::new(), line, at: now };
-        session.queue.push_back(prompt);
-        let place = session.queue.len() - 1;
+        self.enqueue(key, session.queue.len(), None, line);
+    }
+
+    fn enqueue(&mut self, key: SessionKey, place: usize, to: Option<Requester>, line: Bytes) {
+        let at = self.cx.now;
+        let session = self.session_mut(key);
+        let ticket = session.next_ticket();
+        let prompt = Queued { ticket, senders: to.into_iter().collect(), line, at };
+        session.queue.insert(place, prompt);
         self.save_queued(key, place);
     }
 

@@ -21,7 +21,7 @@
 //! Architecture invariant: an agent is never asked to begin a turn with such a message: it would
 //! run without acpd's knowledge.
 
-use acp_wire::acp::{SessionUpdate, Steering, SteeringOutcome, Update};
+use acp_wire::acp::{Steering, SteeringOutcome, Update};
 use acp_wire::bound::LONGEST_ID;
 use acp_wire::{
     ErrorObject, Id, Outcome, build, locate, remove_member, set_id, set_member, str_at,
@@ -163,14 +163,12 @@ impl Hub {
 
     fn journal_steer(&mut self, steer: &Steer) {
         let (key, now) = (steer.session, self.cx.now);
-        let session_id = self.session(key).row.public_id.clone();
         let sender = Some(steer.to.client).filter(|client| *client != NOBODY);
         let blocks: Vec<&RawValue> = serde_json::from_slice(&steer.blocks).unwrap_or_default();
         for content in &blocks {
             let message_id = Some(steer.message.as_str());
             let update = Update::UserMessageChunk { content, message_id };
-            let update = SessionUpdate { session_id: &session_id, update };
-            let line = build::notification("session/update", &update);
+            let line = self.session(key).update_line(update);
             let line = set_member(&line, &["params", "_meta", NAMESPACE, "steered"], b"true");
             self.append(key, EventKind::Update, line, sender);
         }

@@ -11,7 +11,7 @@
 //! it cannot be known, so acpd never sends it again. The one exception is a prompt that the agent
 //! has refused, and done nothing for, because its credentials had run out.
 
-use acp_wire::acp::{PromptParams, SessionUpdate, Update};
+use acp_wire::acp::{PromptParams, Update};
 use acp_wire::{Id, Message, build, set_id, str_at};
 use acpd_api::{TurnStarted, method};
 use bytes::Bytes;
@@ -72,13 +72,8 @@ impl Hub {
         session.calls.clear();
         session.activity.begin_turn(now);
         session.late_replay = LateReplay::None;
-        let again = runs_out.then(|| prompt.line.clone());
-        let mut running = Running::new(Queued { at: now, ..prompt }, number, chunk, text, now);
-        if let Some(line) = again {
-            running.prompt.line = line;
-            running.is_repeatable = true;
-        }
-        session.running = Some(running);
+        let prompt = Queued { at: now, ..prompt };
+        session.running = Some(Running::new(prompt, (number, chunk), text, now, runs_out));
         self.save_turn(key, None);
         self.arm_stall(key);
         self.lease(slot);
@@ -92,8 +87,7 @@ impl Hub {
         let session = self.session_mut(key);
         session.row.edit().prompts += 1;
         let turn = session.row.prompts;
-        let session_id = session.row.public_id.clone();
-        let started = TurnStarted { session_id: session_id.clone().into(), turn, at };
+        let started = TurnStarted { session_id: session.row.public_id.clone().into(), turn, at };
         let line = build::notification(method::TURN_STARTED, &started);
         self.append(key, EventKind::Notice, line, None);
         if let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(said)
@@ -110,8 +104,7 @@ impl Hub {
             }
             for content in params.blocks {
                 let update = Update::UserMessageChunk { content, message_id: None };
-                let update = SessionUpdate { session_id: &session_id, update };
-                let line = build::notification("session/update", &update);
+                let line = self.session(key).update_line(update);
                 self.append(key, EventKind::Update, line, sender);
             }
         }
