@@ -82,23 +82,24 @@ impl Hub {
         gone.into_iter().map(|(_, asked)| asked.purpose).collect()
     }
 
-    /// Stops waiting for an answer and returns the purpose. The agent may still replay `session`.
-    pub(crate) fn give_up_ask(
-        &mut self,
-        ask: u64,
-        session: Option<String>,
-    ) -> Option<(HostId, Purpose)> {
+    /// Stops waiting for an answer and returns the purpose.
+    pub(crate) fn give_up_ask(&mut self, ask: u64) -> Option<(HostId, Purpose)> {
         self.cx.timers.clear(Timer::Asked(ask));
         let asked = self.requests.asked.get_mut(&ask)?;
+        // The agent may still replay this session.
+        let session = match &asked.purpose {
+            Purpose::Adopt(adoption) => Some(adoption.id.clone()),
+            Purpose::Restore { session, .. } => Some(self.sessions[session].row.agent_id.clone()),
+            _ => None,
+        };
         let was = (asked.host, replace(&mut asked.purpose, Purpose::GivenUp { session }));
         self.save_asked(ask);
         Some(was)
     }
 
     pub(crate) fn give_up_restore_step(&mut self, key: SessionKey) -> bool {
-        let Some(ask) = self.requests.restore_ask(key) else { return false };
-        let session = self.session(key).row.agent_id.clone();
-        self.give_up_ask(ask, Some(session)).is_some()
+        let ask = self.requests.restore_ask(key);
+        ask.and_then(|ask| self.give_up_ask(ask)).is_some()
     }
 
     /// Lets the answer to a prompt count only as the end of the turn.

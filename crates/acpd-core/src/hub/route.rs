@@ -129,13 +129,18 @@ impl Hub {
         let Some(asked) = self.requests.get(ask) else { return };
         let Some(slot) = self.processes.slot_of(asked.host) else { return };
         match &asked.purpose {
-            Purpose::List { .. } => self.on_list_timer(ask, slot),
-            Purpose::Adopt(_) => self.on_adopt_timer(ask, slot),
-            Purpose::Preset { .. } => self.on_preset_timer(ask),
-            Purpose::LoginAgain => {
-                self.give_up_ask(ask, None);
-                self.logged_in_again(slot, false);
+            Purpose::List { .. } | Purpose::Preset { .. } | Purpose::LoginAgain => {
+                match self.give_up_ask(ask) {
+                    Some((_, Purpose::List { to, wanted })) => {
+                        self.listed(slot, &to, &wanted, None);
+                    }
+                    Some((_, Purpose::Preset { session, preset })) => {
+                        self.preset_answered(session, &preset, None);
+                    }
+                    _ => self.logged_in_again(slot, false),
+                }
             }
+            Purpose::Adopt(_) => self.on_adopt_timer(ask, slot),
             Purpose::Abandoned { .. } => self.on_abandoned_timer(slot),
             Purpose::NewSession(_) | Purpose::Steer(_) | Purpose::Relay { .. } => {
                 self.on_unanswered_timer(ask, slot, asked.clone());

@@ -59,7 +59,6 @@ impl Hub {
         let slot = self.slot_for_offer(&profile, offer.as_deref());
         let what = WaitFor::Initialize;
         let asked = self.with_agent(slot, Waiting { to: to.clone(), what });
-        self.remove_unused_slot(slot);
         if asked.is_err() && self.initialize_from_memory(to, &profile) {
             return Ok(());
         }

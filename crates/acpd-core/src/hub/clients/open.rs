@@ -13,7 +13,7 @@ use crate::hub::clients::attach::ignored_servers;
 use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::ReadStyle;
 use crate::params::{bounded, own_meta, session_cwd, valid_name};
-use crate::process::slot::{Asker, WaitFor, Waiting};
+use crate::process::slot::{Asker, WaitFor};
 use crate::profile::ClosedBy;
 use crate::record::{Directory, Dormant, NewSession};
 use crate::session::State;
@@ -143,11 +143,7 @@ impl Hub {
         }
         let (name, notices, directory) = (meta.name, Vec::new(), Directory::Unknown);
         let new = NewSession { to: to.clone(), name, cwd, params, notices, directory, fork: None };
-        let offer = self.clients.get(&to.client).and_then(|client| client.offer.clone());
-        let slot = self.slot_for_new(profile, offer.as_deref());
-        let asked = self.with_agent(slot, Waiting { to, what: WaitFor::New(new) });
-        self.remove_unused_slot(slot);
-        asked
+        self.open_at_agent(profile, to, WaitFor::New(new))
     }
 
     /// Continues requests that waited until a session with their name was made.

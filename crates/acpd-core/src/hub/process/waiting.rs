@@ -15,13 +15,27 @@ use crate::session::turn::Queued;
 
 impl Hub {
     pub(crate) fn with_agent(&mut self, slot: SlotId, waiting: Waiting) -> Result<(), Fault> {
-        self.need_agent(slot, Asker::Person)?;
-        if self.processes[&slot].is_up() {
+        let needed = self.need_agent(slot, Asker::Person);
+        if needed.is_ok() && self.processes[&slot].is_up() {
             self.serve_waiting(slot, waiting);
-        } else {
+        } else if needed.is_ok() {
             self.processes.wait(slot, waiting);
         }
-        Ok(())
+        // The slot may have been made for this request alone.
+        self.remove_unused_slot(slot);
+        needed
+    }
+
+    /// Asks an agent for a session, in the process that is meant for one of this client.
+    pub(crate) fn open_at_agent(
+        &mut self,
+        profile: &str,
+        to: Requester,
+        what: WaitFor,
+    ) -> Result<(), Fault> {
+        let offer = self.clients.get(&to.client).and_then(|client| client.offer.clone());
+        let slot = self.slot_for_new(profile, offer.as_deref());
+        self.with_agent(slot, Waiting { to, what })
     }
 
     pub(crate) fn serve_waiting(&mut self, slot: SlotId, waiting: Waiting) {

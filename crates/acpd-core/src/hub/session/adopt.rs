@@ -120,11 +120,7 @@ impl Hub {
     }
 
     fn give_up_adoption(&mut self, slot: SlotId, ask: u64, fault: &Fault) {
-        let found = self.requests.adoptions().find(|(id, ..)| *id == ask);
-        let Some(id) = found.map(|(.., open)| open.id.clone()) else { return };
-        let Some((host, Purpose::Adopt(adoption))) = self.give_up_ask(ask, Some(id)) else {
-            return;
-        };
+        let Some((host, Purpose::Adopt(adoption))) = self.give_up_ask(ask) else { return };
         self.refuse_adoption(&adoption, fault);
         self.processes.take_parked(&mut self.cx, Process { slot, host }, &adoption.id);
     }

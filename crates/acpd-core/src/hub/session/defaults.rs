@@ -93,12 +93,6 @@ impl Hub {
         }
         self.wake_session(key);
     }
-
-    pub(crate) fn on_preset_timer(&mut self, ask: u64) {
-        if let Some((_, Purpose::Preset { session, preset })) = self.give_up_ask(ask, None) {
-            self.preset_answered(session, &preset, None);
-        }
-    }
 }
 
 fn offered_mode(modes: Option<&RawValue>, wanted: &str) -> Option<Preset> {

@@ -66,12 +66,6 @@ impl Hub {
         Ok(())
     }
 
-    pub(crate) fn on_list_timer(&mut self, ask: u64, slot: SlotId) {
-        if let Some((_, Purpose::List { to, wanted })) = self.give_up_ask(ask, None) {
-            self.listed(slot, &to, &wanted, None);
-        }
-    }
-
     /// Answers with acpd's sessions, and with the page of the agent's list.
     pub(crate) fn listed(
         &mut self,
@@ -171,12 +165,7 @@ impl Hub {
                 .session(session)
                 .hint("try again in a moment"));
         }
-        let offer = self.clients.get(&to.client).and_then(|client| client.offer.clone());
-        let slot = self.slot_for_new(profile, offer.as_deref());
-        let waiting = Waiting { to: to.clone(), what: WaitFor::Adopt(adoption) };
-        let asked = self.with_agent(slot, waiting);
-        self.remove_unused_slot(slot);
-        asked
+        self.open_at_agent(profile, to.clone(), WaitFor::Adopt(adoption))
     }
 
     /// Returns whether to ask the agent about a session of its own.
