@@ -212,28 +212,16 @@ impl Clients {
         let Some(here) = self.connected.get(&client) else { return false };
         let view = here.view;
         let after = after.unwrap_or(head).min(head);
-        let cursor = if after == head && style == ReadStyle::Resume {
-            if here.lagged { Cursor::Paused { after } } else { Cursor::Live }
-        } else {
-            Cursor::Reading { history: (style == ReadStyle::History).then_some(head) }
-        };
         let old = self.take_attachment(client, key);
         let was_there = || self.resumable.get_mut(&client)?.was_at.remove(&key);
         let since = old.as_ref().map(|old| old.since).or_else(was_there);
         let since = since.unwrap_or_else(|| cx.ids.issue());
-        let mut deferred = old.map(|old| old.deferred).unwrap_or_default();
-        if cursor == Cursor::Live {
-            cx.send_all(deferred.drain(..).map(|(_, effect)| effect));
-        }
+        let deferred = old.map(|old| old.deferred).unwrap_or_default();
+        let cursor = Cursor::Paused { after };
         let attachment = Attachment { role, since, view, cursor, has_position: false, deferred };
         self.attached.insert((key, client), attachment);
-        match cursor {
-            Cursor::Live => self.catch_up(cx, client, journal),
-            Cursor::Reading { .. } => {
-                self.read(cx, client, journal, (after, head), (style, view));
-            }
-            Cursor::Paused { .. } => {}
-        }
+        let history = (style == ReadStyle::History).then_some(head);
+        self.advance(cx, client, journal, (after, history), false);
         true
     }
 
@@ -284,7 +272,7 @@ impl Clients {
         cx.send(Effect::Client(client, ToClient::Read(read)));
     }
 
-    /// Continues the reading, or goes live. There is no journal if the session is gone.
+    /// There is no journal if the session is gone.
     pub(crate) fn on_read_done(
         &mut self,
         cx: &mut Cx,
@@ -293,7 +281,6 @@ impl Clients {
         upto: Seq,
     ) {
         let Some(here) = self.connected.get_mut(&client) else { return };
-        let lagged = here.lagged;
         if let Some(reads) = here.reads.get_mut(&key) {
             *reads -= 1;
             if *reads > 0 {
@@ -308,43 +295,44 @@ impl Clients {
         while let Some((_, effect)) = attachment.deferred.pop_front_if(|(seq, _)| *seq <= upto) {
             cx.send(effect);
         }
-        let is_at_head = upto >= journal.head;
-        if is_at_head && lagged {
-            attachment.cursor = Cursor::Paused { after: journal.head };
-        } else if is_at_head {
-            attachment.cursor = Cursor::Live;
-            self.catch_up(cx, client, journal);
-        } else {
-            self.read_on(cx, client, journal, upto, history.filter(|end| upto < *end));
-        }
+        self.advance(cx, client, journal, (upto, history.filter(|end| upto < *end)), false);
     }
 
-    fn read_on(
+    /// Lets a client that has all lines up to `after` read on, go live, or pause while it lags.
+    /// `is_quiet`: the client keeps its position if it has one, because another line could make it
+    /// lag again.
+    fn advance(
         &mut self,
         cx: &mut Cx,
         client: ClientId,
         journal: JournalHead<'_>,
-        after: Seq,
-        history: Option<Seq>,
+        (after, history): (Seq, Option<Seq>),
+        is_quiet: bool,
     ) {
-        let upto = history.unwrap_or(journal.head);
-        let style = if history.is_some() { ReadStyle::History } else { ReadStyle::Resume };
-        let Some(attachment) = self.attachment_mut(client, journal.session) else { return };
-        attachment.cursor = Cursor::Reading { history };
-        let view = attachment.view;
-        self.read(cx, client, journal, (after, upto), (style, view));
-    }
-
-    fn catch_up(&mut self, cx: &mut Cx, client: ClientId, journal: JournalHead<'_>) {
-        if let Some(attachment) = self.attachment_mut(client, journal.session) {
-            attachment.has_position = true;
+        let JournalHead { session, head, .. } = journal;
+        let Some((lagged, takes_notices)) =
+            self.connected.get(&client).map(|here| (here.lagged, here.takes_notices()))
+        else {
+            return;
+        };
+        let Some(attachment) = self.attachment_mut(client, session) else { return };
+        if after < head || history.is_some() {
+            attachment.cursor = Cursor::Reading { history };
+            let style = if history.is_some() { ReadStyle::History } else { ReadStyle::Resume };
+            let (upto, view) = (history.unwrap_or(head), attachment.view);
+            return self.read(cx, client, journal, (after, upto), (style, view));
         }
-        let here = self.connected.get(&client);
-        let takes_notices = here.is_some_and(|here| here.view.notices && !here.lagged);
-        if !self.tell_cursor(cx, client, journal) && takes_notices {
+        if lagged {
+            attachment.cursor = Cursor::Paused { after: head };
+            return;
+        }
+        attachment.cursor = Cursor::Live;
+        let has_position = std::mem::replace(&mut attachment.has_position, true);
+        cx.send_all(attachment.deferred.drain(..).map(|(_, effect)| effect));
+        if !(is_quiet && has_position) && !self.tell_cursor(cx, client, journal) && takes_notices {
             cx.send(Effect::Client(client, ToClient::Line(caught_up_line(journal))));
         }
-        cx.report(EngineEvent::ClientCaughtUp { client, session: journal.session });
+        cx.report(EngineEvent::ClientCaughtUp { client, session });
     }
 
     /// Sends the head to a client that can reconnect, which continues from there. Returns whether
@@ -386,24 +374,10 @@ impl Clients {
             here.lagged = false;
         }
         for key in self.sessions_of(client).collect::<Vec<_>>() {
-            self.continue_after_pause(cx, client, journal(key));
-        }
-    }
-
-    fn continue_after_pause(&mut self, cx: &mut Cx, client: ClientId, journal: JournalHead<'_>) {
-        let Some(attachment) = self.attachment_mut(client, journal.session) else { return };
-        let Cursor::Paused { after } = attachment.cursor else { return };
-        if after < journal.head {
-            return self.read_on(cx, client, journal, after, None);
-        }
-        // Sends nothing: another line could make the client lag again.
-        attachment.cursor = Cursor::Live;
-        let waiting = std::mem::take(&mut attachment.deferred);
-        cx.send_all(waiting.into_iter().map(|(_, effect)| effect));
-        if attachment.has_position {
-            cx.report(EngineEvent::ClientCaughtUp { client, session: journal.session });
-        } else {
-            self.catch_up(cx, client, journal);
+            let Some(attachment) = self.attachment_mut(client, key) else { continue };
+            if let Cursor::Paused { after } = attachment.cursor {
+                self.advance(cx, client, journal(key), (after, None), true);
+            }
         }
     }
 }
