@@ -57,11 +57,6 @@ pub(crate) fn without_once(prompt: &Bytes) -> Bytes {
     remove_member(prompt, &["params", "_meta", NAMESPACE, "permissions"])
 }
 
-/// Returns the ticket of the queued prompt that this one replaces.
-pub(crate) fn in_place_of(prompt: &[u8]) -> Option<u64> {
-    meta(prompt).in_place_of
-}
-
 /// # Errors
 /// When it is no string of 1 to [`LONGEST_KEY`] characters.
 pub(crate) fn idempotency_key(prompt: &[u8]) -> Result<Option<String>, Fault> {
@@ -76,10 +71,6 @@ pub(crate) fn idempotency_key(prompt: &[u8]) -> Result<Option<String>, Fault> {
             "`idempotencyKey` is no string of 1 to {LONGEST_KEY} characters"
         ))),
     }
-}
-
-pub(crate) fn title(prompt: &[u8]) -> Option<String> {
-    meta(prompt).title
 }
 
 /// Returns the words of a prompt without the elements of clients around or before them, such as
@@ -117,7 +108,7 @@ fn wrapping_tag(text: &str) -> Option<&str> {
         .then_some(name)
 }
 
-fn meta(prompt: &[u8]) -> PromptMeta {
+pub(crate) fn meta(prompt: &[u8]) -> PromptMeta {
     own_meta(raw_at(prompt, &["params", "_meta"])).unwrap_or_default()
 }
 

@@ -12,7 +12,7 @@ use crate::fault::Fault;
 use crate::ids::{Requester, SessionKey, Time};
 use crate::params::raw_at;
 use crate::profile::FailureSign;
-use crate::prompt::{continues, has_yes, idempotency_key, in_place_of, once};
+use crate::prompt::{continues, has_yes, idempotency_key, meta, once};
 use crate::record::{Canceller, Record, TurnRow, TurnStage};
 use crate::session::Session;
 use crate::session::limit::Held;
@@ -191,7 +191,7 @@ pub(crate) fn is_work(class: UpdateClass) -> bool {
 impl Session {
     /// Returns the place of the prompt that this one replaces, else the last.
     pub(crate) fn place_in_line(&self, line: &[u8]) -> usize {
-        let taken_back = in_place_of(line);
+        let taken_back = meta(line).in_place_of;
         let came_later = |queued: &Queued| taken_back.is_some_and(|ticket| queued.ticket > ticket);
         self.queue.iter().position(came_later).unwrap_or(self.queue.len())
     }
@@ -232,15 +232,6 @@ impl Session {
             Some(QueuedPrompt { place, ticket: queued.ticket, at: queued.at.0, prompt })
         });
         QueueInfo { session_id: self.row.public_id.clone().into(), prompts: prompts.collect() }
-    }
-
-    pub(crate) fn place_of(&self, ticket: u64) -> Result<usize, Fault> {
-        let place = self.queue.iter().position(|queued| queued.ticket == ticket);
-        place.ok_or_else(|| {
-            let text = format!("that prompt does not wait in session `{}`", self.row.handle());
-            let hint = format!("`acpctl queue {}` lists those that wait", self.row.word());
-            Fault::invalid(text).session(&self.row.public_id).hint(hint)
-        })
     }
 
     pub(crate) fn no_turn(&self) -> Fault {

@@ -31,9 +31,9 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::{Accepted, Batch, Effect, ReadStyle, ToClient};
 use crate::mcp::client_servers::{CallEnd, MESSAGE};
-use crate::process::slot::{Asker, WaitFor, Waiting};
+use crate::process::slot::{WaitFor, Waiting};
 use crate::record::Dormant;
-use crate::session::{Relayed, State};
+use crate::session::State;
 
 impl Hub {
     pub(crate) fn on_client_line(&mut self, client: ClientId, body: Body) {
@@ -255,10 +255,7 @@ impl Hub {
                     return Err(self.session(key).lost_fault());
                 }
                 self.ensure_attached(to.client, key);
-                let relayed =
-                    Relayed { to: to.clone(), method: method.to_owned(), line: line.clone() };
-                self.session_mut(key).waiting.push(relayed);
-                self.need_session(key, Asker::Person);
+                self.relay_later(asked, key);
             }
         }
         Ok(())

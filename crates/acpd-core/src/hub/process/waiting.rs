@@ -6,11 +6,12 @@ use acpd_api::{AuthSource, AuthState, Reason};
 
 use crate::fault::{Fault, Refusal};
 use crate::hub::Hub;
-use crate::ids::{Requester, SessionKey, SlotId};
+use crate::ids::{HostId, Requester, SessionKey, SlotId};
 use crate::params::raw;
 use crate::process::logins::{Activity, changes_login};
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::record::{Directory, Dormant, Purpose};
+use crate::session::Relayed;
 use crate::session::turn::Queued;
 
 impl Hub {
@@ -43,11 +44,7 @@ impl Hub {
         if !self.clients.contains_key(&to.client) {
             return;
         }
-        let Some(host) = self.processes[&slot].usable_host() else {
-            return self.refuse(&to, &self.agent_fault(slot, Reason::AgentExited));
-        };
-        if self.processes.is_clogged(slot) {
-            let fault = self.processes.clogged_fault(slot);
+        if let Err(fault) = self.host_to_ask(slot) {
             return self.refuse(&to, &fault);
         }
         match what {
@@ -73,13 +70,37 @@ impl Hub {
                 self.processes.wait(slot, Waiting { to, what });
             }
             WaitFor::Relay { method, line } => {
-                let params = locate(&line, &["params"]).filter(|_| method == "authenticate");
-                let params = params.map(|range| String::from_utf8_lossy(&line[range]).into_owned());
-                let why = Purpose::Relay { to, session: None, method, params };
-                let ask = self.ask(host, why);
-                self.processes.write(&mut self.cx, slot, set_id(&line, &Id::issued(ask)));
+                self.relay(slot, None, Relayed { to, method, line });
             }
         }
+    }
+
+    fn host_to_ask(&self, slot: SlotId) -> Result<HostId, Fault> {
+        let host = self.processes[&slot].usable_host();
+        let host = host.ok_or_else(|| self.agent_fault(slot, Reason::AgentExited))?;
+        if self.processes.is_clogged(slot) {
+            return Err(self.processes.clogged_fault(slot));
+        }
+        Ok(host)
+    }
+
+    /// Sends a client's request to an agent. `session`: the session that it is about, if any.
+    pub(crate) fn relay(&mut self, slot: SlotId, session: Option<SessionKey>, relayed: Relayed) {
+        let Relayed { to, method, line } = relayed;
+        let host = match self.host_to_ask(slot) {
+            Ok(host) => host,
+            Err(fault) => return self.refuse(&to, &fault),
+        };
+        // Only these changes are not in their answers.
+        let kept = if session.is_some() { "session/set_mode" } else { "authenticate" };
+        let params = (method == kept).then(|| locate(&line, &["params"])).flatten();
+        let params = params.map(|range| String::from_utf8_lossy(&line[range]).into_owned());
+        let ask = self.ask(host, Purpose::Relay { to, session, method, params });
+        let mut line = set_id(&line, &Id::issued(ask));
+        if let Some(key) = session {
+            line = self.session(key).to_agent_id(line);
+        }
+        self.processes.write(&mut self.cx, slot, line);
     }
 
     /// Returns whether the request was waiting for an agent or a session.

@@ -26,7 +26,6 @@ use crate::ids::SessionKey;
 use crate::input::Effect;
 use crate::mcp::undeclared;
 use crate::params::{raw, raw_at};
-use crate::process::slot::Asker;
 use crate::record::{Child, Dormant, EventKind, ForkPoint, Forked, NewSession, Record, SessionRow};
 use crate::session::Relayed;
 use crate::session::replay::without_replay;
@@ -36,7 +35,7 @@ const MOST: u64 = 32 << 20;
 
 impl Hub {
     pub(crate) fn fork_session(&mut self, asked: Asked<'_>, profile: &str) -> Served {
-        let Asked { to, params, line, .. } = asked;
+        let Asked { to, params, .. } = asked;
         // An agent that never ran shows its abilities when it does.
         if self.processes.known(profile).row.initialize.is_some() {
             self.can_fork(profile)?;
@@ -59,9 +58,7 @@ impl Hub {
             return Err(self.session(key).lost_fault());
         }
         self.read_fork(key, to, params)?;
-        let (to, method, line) = (to.clone(), "session/fork".to_owned(), line.clone());
-        self.session_mut(key).waiting.push(Relayed { to, method, line });
-        self.need_session(key, Asker::Person);
+        self.relay_later(asked, key);
         Ok(())
     }
 

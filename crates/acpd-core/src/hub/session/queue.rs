@@ -242,7 +242,13 @@ impl Hub {
 
     fn place_of(&self, session: &SessionRef, ticket: u64) -> Result<(SessionKey, usize), Fault> {
         let key = self.resolve(session)?;
-        Ok((key, self.session(key).place_of(ticket)?))
+        let Session { row, queue, .. } = self.session(key);
+        if let Some(place) = queue.iter().position(|queued| queued.ticket == ticket) {
+            return Ok((key, place));
+        }
+        let text = format!("that prompt does not wait in session `{}`", row.handle());
+        let hint = format!("`acpctl queue {}` lists those that wait", row.word());
+        Err(Fault::invalid(text).session(&row.public_id).hint(hint))
     }
 
     fn tell_queue(&mut self, key: SessionKey) -> QueueInfo {

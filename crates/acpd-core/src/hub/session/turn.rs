@@ -21,7 +21,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, SessionKey, SlotId, duration};
 use crate::input::Effect;
 use crate::own::without_own;
-use crate::prompt::{blocks_text, prompt_text, request_in, title};
+use crate::prompt::{blocks_text, meta, prompt_text, request_in};
 use crate::record::{EventKind, Purpose};
 use crate::session::reseed::Summary;
 use crate::session::title::one_line;
@@ -82,7 +82,7 @@ impl Hub {
     /// `said`: the prompt's line without acpd's members. Returns the number of the turn.
     fn journal_prompt(&mut self, key: SessionKey, prompt: &Queued, said: &Bytes) -> u64 {
         let sender = prompt.senders.first().map(|sender| sender.client);
-        let title = title(&prompt.line);
+        let title = meta(&prompt.line).title;
         let at = self.cx.now.0;
         let session = self.session_mut(key);
         session.row.edit().prompts += 1;

@@ -1,13 +1,12 @@
 //! Continuing a session: restoring it, or giving its waiting work to the agent.
 
-use acp_wire::{Id, locate, set_id};
-use acpd_api::Reason;
+use std::mem::take;
 
+use crate::clients::Asked;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::Effect;
 use crate::process::slot::{Asker, WaitFor, Waiting};
-use crate::record::Purpose;
 use crate::session::restore::Restore;
 use crate::session::{Relayed, State};
 use crate::timers::Timer;
@@ -19,13 +18,23 @@ impl Hub {
         }
         match self.session(key).state {
             State::Live => {
-                if !self.processes[&self.session(key).slot].is_up() {
+                let slot = self.session(key).slot;
+                if !self.processes[&slot].is_up() {
                     // The process is stopping: the next one continues, or the work is refused.
                     return;
                 }
                 // First, because a mode that was set before a prompt counts for it.
-                for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
-                    self.relay(key, relayed);
+                for Relayed { to, method, line } in take(&mut self.session_mut(key).waiting) {
+                    if method != "session/fork" {
+                        self.relay(slot, Some(key), Relayed { to, method, line });
+                        continue;
+                    }
+                    match self.ready_to_fork(key, &to, &line) {
+                        Ok(new) => {
+                            self.serve_waiting(slot, Waiting { to, what: WaitFor::New(new) })
+                        }
+                        Err(fault) => self.refuse(&to, &fault),
+                    }
                 }
                 self.dispatch_next(key);
             }
@@ -65,28 +74,10 @@ impl Hub {
         self.wake_session(key);
     }
 
-    pub(crate) fn relay(&mut self, key: SessionKey, relayed: Relayed) {
-        let Relayed { to, method, line } = relayed;
-        let slot = self.session(key).slot;
-        if method == "session/fork" {
-            return match self.ready_to_fork(key, &to, &line) {
-                Ok(new) => self.serve_waiting(slot, Waiting { to, what: WaitFor::New(new) }),
-                Err(fault) => self.refuse(&to, &fault),
-            };
-        }
-        if self.processes.is_clogged(slot) {
-            let fault = self.processes.clogged_fault(slot);
-            return self.refuse(&to, &fault);
-        }
-        let Some(host) = self.processes[&slot].usable_host() else {
-            return self.refuse(&to, &self.agent_fault(slot, Reason::AgentExited));
-        };
-        // Only this change is not in its answer.
-        let params = (method == "session/set_mode").then(|| locate(&line, &["params"])).flatten();
-        let params = params.map(|range| String::from_utf8_lossy(&line[range]).into_owned());
-        let why = Purpose::Relay { to, session: Some(key), method, params };
-        let ask = self.ask(host, why);
-        let line = self.session(key).to_agent_id(set_id(&line, &Id::issued(ask)));
-        self.processes.write(&mut self.cx, slot, line);
+    /// Keeps a request about a session until the agent can be asked.
+    pub(crate) fn relay_later(&mut self, asked: Asked<'_>, key: SessionKey) {
+        let (to, method, line) = (asked.to.clone(), asked.method.to_owned(), asked.line.clone());
+        self.session_mut(key).waiting.push(Relayed { to, method, line });
+        self.need_session(key, Asker::Person);
     }
 }
