@@ -19,7 +19,7 @@ use crate::process::logins::{changes_login, logins_of_others};
 use crate::process::slot::WaitFor;
 use crate::profile::{Profile, Reseed, Sharing};
 use crate::record::{NewSession, Purpose, SessionRow};
-use crate::session::{State, numbered};
+use crate::session::numbered;
 use crate::views::{retain_items, without_boolean_options};
 
 pub(crate) const NOT_CONFIGURED: &str = "not configured any more";
@@ -68,7 +68,7 @@ impl Hub {
 
     pub(crate) fn is_in_use(&self, key: SessionKey) -> bool {
         let session = self.session(key);
-        let busy = session.running.is_some() || matches!(session.state, State::Restoring(_));
+        let busy = session.running.is_some() || session.is_restoring();
         busy || session.wants_host()
             || self.questions.are_open(key)
             || self.clients.is_attended(key)
@@ -77,9 +77,7 @@ impl Hub {
 
     pub(crate) fn session_info(&self, key: SessionKey) -> SessionInfo {
         let session = self.session(key);
-        let host = self.processes[&session.slot]
-            .host()
-            .filter(|_| !matches!(session.state, State::Dormant));
+        let host = self.processes[&session.slot].host().filter(|_| !session.is_dormant());
         SessionInfo {
             pid: host.and_then(|host| host.pid),
             ..session.info(self.questions.waiting(key), self.clients.count_at(key))

@@ -42,8 +42,8 @@ use crate::questions::Questions;
 use crate::record::{Dormant, PromptKeyRow, Record};
 use crate::requests::Requests;
 use crate::services::AgentServices;
+use crate::session::Session;
 use crate::session::table::Sessions;
-use crate::session::{Session, State};
 use crate::tally::Tally;
 use crate::watch::Watch;
 
@@ -249,9 +249,9 @@ impl Hub {
     pub fn unsettled(&self) -> Vec<String> {
         let stuck = self.sessions.values().filter(|session| {
             let busy = !session.queue.is_empty() || session.running.is_some();
-            let restoring = matches!(session.state, State::Restoring(_));
+            let restoring = session.is_restoring();
             restoring
-                || (busy && !matches!(session.state, State::Live))
+                || (busy && !session.is_live())
                 || (session.eager && session.row.rest == Dormant::Parked)
         });
         stuck.map(|session| format!("{}: {:?}", session.row.public_id, session.state)).collect()

@@ -20,8 +20,8 @@ use crate::mcp::{
 };
 use crate::record::{EventKind, InteractionRow, Purpose};
 use crate::services::{RequestKind, Workplace};
+use crate::session::Session;
 use crate::session::kin::with_number;
-use crate::session::{Session, State};
 
 fn workplace<'s>(session: &'s Session, clients: &'s Clients, offers: Services) -> Workplace<'s> {
     let mut senders =
@@ -158,7 +158,7 @@ impl Hub {
         let opened = OpenedSession {
             key,
             agent: (agent, self.processes.known(agent).capabilities.mcp_acp),
-            is_held: !matches!(session.state, State::Dormant),
+            is_held: !session.is_dormant(),
             servers: session.servers(),
             client: self.clients.number_of(client),
             is_trusted: self.clients.may_decide(client),
@@ -172,7 +172,7 @@ impl Hub {
     pub(crate) fn on_server_call(&mut self, row: InteractionRow, is_new: bool) {
         // Of the sessions that the process holds, creates or loads.
         let slot = self.processes.slot_of(row.host);
-        let is_held = |it: &&Session| Some(it.slot) == slot && !matches!(it.state, State::Dormant);
+        let is_held = |it: &&Session| Some(it.slot) == slot && !it.is_dormant();
         let held = self.sessions.values().filter(is_held);
         let openings = self.requests.params_of_openings(row.host).filter_map(list);
         let lists = held.filter_map(|session| session.mcp_servers.clone()).chain(openings);

@@ -57,6 +57,10 @@ impl Session {
     pub(crate) fn name_at(&self, line: &[u8], member: &str) -> Option<String> {
         let id = str_at(line, &["params", member, "toolCallId"])?;
         let session = str_at(line, &["params", "sessionId"]);
-        Some(self.call_name(session.as_deref(), &id).into_owned())
+        // A session and its children may use the same ids.
+        match session.filter(|session| *session != self.row.public_id) {
+            Some(child) => Some(format!("{child}\n{id}")),
+            None => Some(id.into_owned()),
+        }
     }
 }

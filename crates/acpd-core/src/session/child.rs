@@ -36,15 +36,6 @@ fn merged(first: &Bytes, second: &Bytes) -> Bytes {
 }
 
 impl Session {
-    /// A session and its children may use the same ids. `session`: the public id of the call's
-    /// session.
-    pub(crate) fn call_name<'a>(&self, session: Option<&str>, id: &'a str) -> Cow<'a, str> {
-        match session.filter(|session| *session != self.row.public_id) {
-            Some(child) => format!("{child}\n{id}").into(),
-            None => id.into(),
-        }
-    }
-
     /// Keeps an announcement until the session is restored. Other lines are dropped.
     pub(crate) fn remember_announcement(&mut self, line: &Bytes) {
         if member(line, "sessionUpdate").as_deref() != Some("subagent_update") {

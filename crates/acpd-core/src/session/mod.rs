@@ -138,14 +138,36 @@ impl Session {
         }
     }
 
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self.state, State::Live)
+    }
+
+    pub(crate) fn is_restoring(&self) -> bool {
+        matches!(self.state, State::Restoring(_))
+    }
+
+    pub(crate) fn is_dormant(&self) -> bool {
+        matches!(self.state, State::Dormant)
+    }
+
+    pub(crate) fn restore(&self) -> Option<&Restore> {
+        match &self.state {
+            State::Restoring(restore) => Some(restore),
+            State::Live | State::Dormant => None,
+        }
+    }
+
+    /// Returns whether a restore of this session was given up at this process, which may still
+    /// replay it.
+    pub(crate) fn is_doubtful_at(&self, host: Option<HostId>) -> bool {
+        self.doubtful.is_some() && self.doubtful == host
+    }
+
     /// Returns whether a process has the session, if only settings or the end of a replay are
     /// missing.
     pub(crate) fn is_open(&self) -> bool {
-        match &self.state {
-            State::Live => true,
-            State::Restoring(restore) => matches!(restore.step(), Step::Settle | Step::Settings),
-            State::Dormant => false,
-        }
+        let is_loaded = |of: &Restore| matches!(of.step(), Step::Settle | Step::Settings);
+        self.is_live() || self.restore().is_some_and(is_loaded)
     }
 
     pub(crate) fn api_state(&self) -> acpd_api::SessionState {
@@ -278,7 +300,7 @@ impl Session {
                 cx.record(Record::Value { session: self.row.key, key, json });
             }
         }
-        if matches!(self.state, State::Restoring(_)) {
+        if self.is_restoring() {
             return;
         }
         let row = self.row.edit();
@@ -293,12 +315,6 @@ impl Session {
                 *mode = option;
             }
         }
-    }
-
-    pub(crate) fn keep_servers(&mut self, cx: &mut Cx, mcp_servers: Bytes) {
-        let session = self.row.key;
-        cx.record(Record::Secret { session, mcp_servers: mcp_servers.clone() });
-        self.mcp_servers = Some(mcp_servers);
     }
 
     /// No client has prompted since the load, so a user message begins the late replay.
@@ -321,8 +337,8 @@ impl Session {
     }
 
     pub(crate) fn is_at_agent(&self) -> bool {
-        let State::Restoring(restore) = &self.state else { return false };
-        !matches!(restore.step(), Step::Directory(_) | Step::Retry)
+        let is_asked = |of: &Restore| !matches!(of.step(), Step::Directory(_) | Step::Retry);
+        self.restore().is_some_and(is_asked)
     }
 
     pub(crate) fn wants_host(&self) -> bool {

@@ -117,7 +117,7 @@ impl Sessions {
 
     fn under_way(&self, key: SessionKey) -> Option<&Session> {
         let session = self.by_key.get(&key)?;
-        matches!(session.state, State::Restoring(_)).then_some(session)
+        session.is_restoring().then_some(session)
     }
 
     pub(crate) fn keep_aside(&mut self, kept: SessionState, doubtful: Option<HostId>) {
@@ -284,7 +284,7 @@ impl Sessions {
     /// restored alone and would never be otherwise.
     pub(crate) fn keeps_places(&self, key: SessionKey) -> bool {
         let session = self.session(key);
-        let waits = matches!(session.state, State::Dormant) && session.wants_host();
+        let waits = session.is_dormant() && session.wants_host();
         waits && session.is_awaited() && session.is_restored_alone() && !self.may_restore(key)
     }
 

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use crate::params::raw_at;
 use crate::record::When;
-use crate::session::{Session, State, limit};
+use crate::session::{Session, limit};
 
 impl Session {
     /// Returns costs outside of turns.
@@ -24,8 +24,8 @@ impl Session {
             self.limit = Some(limit);
         }
         let Some(update) = raw_at(line, &["params", "update"]) else { return Vec::new() };
-        let is_told_again = matches!(self.state, State::Restoring(_))
-            || (self.doubtful.is_some() && self.doubtful == self.row.host)
+        let is_told_again = self.is_restoring()
+            || self.is_doubtful_at(self.row.host)
             // Earlier costs belong to no prompt of acpd.
             || self.row.prompts == 0;
         let when = match self.running {

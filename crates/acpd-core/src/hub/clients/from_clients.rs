@@ -33,7 +33,6 @@ use crate::input::{Accepted, Batch, Effect, ReadStyle, ToClient};
 use crate::mcp::client_servers::{CallEnd, MESSAGE};
 use crate::process::slot::{WaitFor, Waiting};
 use crate::record::Dormant;
-use crate::session::State;
 
 impl Hub {
     pub(crate) fn on_client_line(&mut self, client: ClientId, body: Body) {
@@ -320,7 +319,7 @@ impl Hub {
         if method == "session/cancel" {
             let by = self.clients.name_of(client, None);
             self.cancel(key, by, Some(line.clone()));
-        } else if matches!(self.session(key).state, State::Live) {
+        } else if self.session(key).is_live() {
             let slot = self.session(key).slot;
             let line = self.session(key).to_agent_id(line.clone());
             self.processes.notify(&mut self.cx, slot, line);

@@ -16,7 +16,6 @@ use crate::params::{bounded, own_meta, session_cwd, valid_name};
 use crate::process::slot::{Asker, WaitFor};
 use crate::profile::ClosedBy;
 use crate::record::{Directory, Dormant, NewSession};
-use crate::session::State;
 use crate::session::kin::{unrelated, with_parent};
 
 impl Hub {
@@ -74,7 +73,7 @@ impl Hub {
         let session = self.session_mut(key);
         let is_only_read =
             session.row.rest == Dormant::Lost || session.row.archived || session.owes_summary();
-        if !matches!(session.state, State::Dormant) || is_only_read {
+        if !session.is_dormant() || is_only_read {
             return;
         }
         session.eager = true;

@@ -17,7 +17,6 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, SessionKey};
 use crate::input::ClientOrigin;
 use crate::params::read;
-use crate::session::State;
 
 impl Hub {
     /// # Errors
@@ -66,7 +65,7 @@ impl Hub {
             None | Some(ClientOrigin::User) => true,
             Some(ClientOrigin::Agent(host)) => {
                 host.is_some_and(|host| self.processes.slot_of(host) == Some(session.slot))
-                    && !matches!(session.state, State::Dormant)
+                    && !session.is_dormant()
             }
         }
     }

@@ -6,7 +6,6 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, SlotId, Urgency};
 use crate::process::slot::{Asker, Slot, StopWhy};
 use crate::record::Purpose;
-use crate::session::State;
 use crate::session::table::Sessions;
 use crate::timers::Timer;
 
@@ -168,7 +167,7 @@ impl Hub {
             return;
         }
         for key in self.sessions.of_slot(slot) {
-            let is_live = matches!(self.session(key).state, State::Live);
+            let is_live = self.session(key).is_live();
             if is_live && !self.cx.timers.is_set(Timer::Sleep(key)) {
                 self.cx.timers.set(Timer::Sleep(key), self.cx.now.after(timeout));
             }

@@ -32,7 +32,6 @@ use crate::mcp::client_servers::CallEnd;
 use crate::process::slot::{Asker, StopWhy, WaitFor, Waiting};
 use crate::record::Purpose;
 use crate::requests::Asked;
-use crate::session::State;
 use crate::timers::Timer;
 
 impl Hub {
@@ -98,7 +97,7 @@ impl Hub {
         for key in &keys {
             self.try_without_login(*key);
             let session = self.session_mut(*key);
-            session.eager = matches!(session.state, State::Dormant);
+            session.eager = session.is_dormant();
         }
         keys
     }

@@ -139,14 +139,6 @@ impl Hub {
         self.ask_auth_status(slot);
     }
 
-    /// Keeps queued prompts until a login: the agent wants one before it continues the session.
-    pub(crate) fn hold_for_login(&mut self, key: SessionKey, reason: &str) {
-        let row = self.session_mut(key).row.edit();
-        row.rest = Dormant::NeedsLogin;
-        row.reason = Some(reason.to_owned());
-        self.tell_state(key);
-    }
-
     pub(crate) fn login_found(&mut self, profile: &str, source: AuthSource) {
         let sessions = &self.sessions;
         let is_at_work = |slot| sessions.is_at_work(slot);

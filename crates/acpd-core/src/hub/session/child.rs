@@ -18,9 +18,10 @@ use serde_json::json;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey, SlotId};
 use crate::record::{Child, EventKind};
+use crate::session::Session;
 use crate::session::child::{SESSION, member};
+use crate::session::restore::Restore;
 use crate::session::turn::is_work;
-use crate::session::{Session, State};
 use crate::tool_calls::call::update_in;
 
 const STATE: &[&str] = &["params", "update", "state"];
@@ -41,8 +42,7 @@ impl Hub {
     ) -> Result<Option<String>, String> {
         let Some(id) = member(line, "sessionId") else { return Ok(None) };
         let seq = self.session(key).head + 1;
-        let is_replay =
-            matches!(&self.session(key).state, State::Restoring(restore) if restore.replays());
+        let is_replay = self.session(key).restore().is_some_and(Restore::replays);
         let is_new = match self.sessions.routed(slot, &id) {
             None => {
                 self.sessions.new_child(key, &id, line)?;
@@ -100,13 +100,9 @@ impl Hub {
 
     pub(crate) fn has_live_children(&self, key: SessionKey) -> bool {
         let session = self.session(key);
-        match &session.state {
-            State::Restoring(restore) => {
-                let host = self.processes[&session.slot].usable_host();
-                restore.hears_news() && (session.doubtful.is_none() || session.doubtful != host)
-            }
-            State::Live | State::Dormant => true,
-        }
+        let Some(restore) = session.restore() else { return true };
+        let host = self.processes[&session.slot].usable_host();
+        restore.hears_news() && !session.is_doubtful_at(host)
     }
 
     /// Shows the children that a replay has announced and the session still has.

@@ -12,15 +12,15 @@ use crate::hub::Hub;
 use crate::params::workspace;
 use crate::process::slot::Asker;
 use crate::record::{Directory, Dormant};
-use crate::session::State;
+use crate::session::Session;
 use crate::session::restore::Step;
 use crate::timers::Timer;
 
 impl Hub {
     pub(crate) fn on_directory_found(&mut self, question: u64, exists: bool) {
         let step = Step::Directory(question);
-        let waits = |state: &State| matches!(state, State::Restoring(of) if of.step() == step);
-        let restoring = self.sessions.iter().find(|(_, session)| waits(&session.state));
+        let waits = |session: &Session| session.restore().is_some_and(|of| of.step() == step);
+        let restoring = self.sessions.iter().find(|(_, session)| waits(session));
         if let Some(key) = restoring.map(|(key, _)| *key) {
             self.cx.timers.clear(Timer::Restore(key));
             if exists {
@@ -64,7 +64,7 @@ impl Hub {
             let free = self.name_is_free(&row.agent, &cwd, name, Some(key));
             free.map_err(|fault| fault.hint("rename one of them: `acpctl session rename`"))?;
         }
-        if !matches!(session.state, State::Dormant) {
+        if !session.is_dormant() {
             // The agent's copy works in the old directory.
             self.close_session(key);
         }

@@ -10,7 +10,6 @@ use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::params::{own_meta, raw, session_cwd, valid_name};
 use crate::record::{Directory, NewSession, Purpose};
-use crate::session::State;
 use crate::session::kin::unrelated;
 
 impl Hub {
@@ -86,7 +85,7 @@ impl Hub {
         let key = new.fork.as_ref().map(|point| point.session);
         let is_live = |key: &SessionKey| {
             let session = self.sessions.get(key);
-            session.is_some_and(|s| s.slot == slot && matches!(s.state, State::Live))
+            session.is_some_and(|s| s.slot == slot && s.is_live())
         };
         let Some(key) = key.filter(is_live) else {
             let text = "the agent does not hold the session any more that was to be forked";

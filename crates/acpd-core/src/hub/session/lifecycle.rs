@@ -82,8 +82,8 @@ impl Hub {
 
     /// Frees the agent's copy; the session stays listed and returns with the next prompt.
     pub(crate) fn close_session(&mut self, key: SessionKey) {
-        let live = matches!(self.session(key).state, State::Live);
-        let restoring = matches!(self.session(key).state, State::Restoring(_));
+        let live = self.session(key).is_live();
+        let restoring = self.session(key).is_restoring();
         let closed = Fault::new(Reason::SessionBlocked, "the session was closed");
         self.take_back_steers(key);
         self.cancel_running(key, Cancel::because("the session was closed"), None);
@@ -128,7 +128,7 @@ impl Hub {
     /// `farewell`: the request to a process that holds the session. `is_kept`: the session can be
     /// restored.
     fn end_session(&mut self, key: SessionKey, farewell: &str, is_kept: bool) {
-        if matches!(self.session(key).state, State::Live) {
+        if self.session(key).is_live() {
             self.cancel_running(key, Cancel::because("the session was deleted"), None);
             self.farewell(key, farewell);
         }
@@ -239,7 +239,7 @@ impl Hub {
         if self.profile_of(session.slot).persist_history {
             return unused;
         }
-        let is_left = matches!(session.state, State::Dormant) && session.queue.is_empty();
+        let is_left = session.is_dormant() && session.queue.is_empty();
         // One that is not kept may be closed at any time.
         let closed = if is_left { Time::default() } else { self.cx.now.after(PAUSE) };
         Some(unused.map_or(closed, |unused| unused.min(closed)))

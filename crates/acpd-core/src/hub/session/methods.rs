@@ -25,9 +25,9 @@ use crate::ids::{ClientId, SessionKey};
 use crate::input::{LogPage, ReadStyle, Search, ToClient};
 use crate::params::{read, valid_name};
 use crate::record::{EventKind, Purpose, SET_TITLE};
+use crate::session::Session;
 use crate::session::title::one_line;
 use crate::session::turn::Cancel;
-use crate::session::{Session, State};
 
 const DEFAULT_LOG_PAGE: u32 = 1_000;
 
@@ -176,7 +176,7 @@ impl Hub {
         let (slot, known) = (session.slot, self.processes.known(&session.row.agent));
         let takes = known.capabilities.title && !self.processes.is_clogged(slot);
         let Some(title) = &session.row.own_title else { return };
-        if takes && matches!(session.state, State::Live) {
+        if takes && session.is_live() {
             // The answer does not matter: the title counts here in any case.
             let params = json!({ "sessionId": session.row.agent_id, "title": title });
             self.request(slot, Purpose::Title { session: key }, SET_TITLE, &params);

@@ -113,7 +113,11 @@ impl Hub {
                 }
             }
             Some(error) if refusal == Some(Refusal::NeedsLogin) => {
-                self.hold_for_login(key, &error.message);
+                // Queued prompts wait for a login.
+                let row = self.session_mut(key).row.edit();
+                row.rest = Dormant::NeedsLogin;
+                row.reason = Some(error.message);
+                self.tell_state(key);
             }
             Some(error) if !is_cancelled => self.wait_for_limit(key, &error, turn.waits),
             _ => {}

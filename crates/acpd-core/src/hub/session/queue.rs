@@ -17,10 +17,10 @@ use crate::ids::{ClientId, Requester, SessionKey};
 use crate::profile::OnLost;
 use crate::prompt::{continues, has_yes, prompt_text, without_once};
 use crate::record::{Dormant, Record, TurnRow, TurnStage};
+use crate::session::Session;
 use crate::session::limit::Held;
 use crate::session::reseed::GO_ON;
 use crate::session::turn::{Queued, wait_or_cancel};
-use crate::session::{Session, State};
 use crate::timers::Timer;
 
 impl Hub {
@@ -39,10 +39,7 @@ impl Hub {
             return Err(Fault::new(Reason::TooMany, text).hint(hint));
         }
         let stays_lost = self.profile_of(session.slot).on_lost == OnLost::Stop;
-        if stays_lost
-            && session.row.rest == Dormant::Lost
-            && matches!(session.state, State::Dormant)
-        {
+        if stays_lost && session.row.rest == Dormant::Lost && session.is_dormant() {
             return Err(session.lost_fault());
         }
         if self.session(key).held().is_some()

@@ -99,12 +99,12 @@ impl Hub {
             let hint = "the next prompt continues in a new one of the agent anyway";
             return Err(Fault::invalid(text).session(&session.row.public_id).hint(hint));
         }
-        let is_stuck = matches!(session.state, State::Dormant)
+        let is_stuck = session.is_dormant()
             && matches!(session.row.rest, Dormant::Failed | Dormant::Lost | Dormant::NoDirectory);
         if !is_stuck && !discard {
             return Err(self.session(key).still_has_it());
         }
-        if !matches!(session.state, State::Dormant) {
+        if !session.is_dormant() {
             self.close_session(key);
         }
         let what = self.reseeds_with(key);

@@ -313,7 +313,7 @@ impl Hub {
             }
             for key in self.sessions.sessions_by_urgency(slot, |key| self.clients.is_attended(key))
             {
-                if matches!(self.session(key).state, State::Dormant) {
+                if self.session(key).is_dormant() {
                     self.wake_session(key);
                     if self.sessions.keeps_places(key) {
                         break;

@@ -11,7 +11,7 @@ use crate::mcp::Brought;
 use crate::params::raw;
 use crate::record::{Dormant, EventKind};
 use crate::session::restore::{Setting, option_map, values_of};
-use crate::session::{LateReplay, Session, State};
+use crate::session::{LateReplay, State};
 
 impl Hub {
     pub(crate) fn next_setting(&mut self, key: SessionKey) {
@@ -98,9 +98,9 @@ impl Hub {
         }
         let old = std::mem::replace(&mut self.session_mut(key).state, State::Live);
         let State::Restoring(restore) = old else { return };
-        let Session { slot, doubtful, .. } = *self.session(key);
+        let slot = self.session(key).slot;
         let host = self.processes[&slot].usable_host();
-        if doubtful.is_none() || doubtful != host {
+        if !self.session(key).is_doubtful_at(host) {
             let (news, last_prompt) = restore.replay.finish();
             if !news.is_empty() {
                 self.notice(key, "info", FROM_HISTORY);
@@ -140,9 +140,9 @@ impl Hub {
 
     /// A resume replays nothing; after a load that was given up, its lines may still come.
     pub(crate) fn restored_with_gap(&mut self, key: SessionKey) -> Option<String> {
-        let Session { slot, doubtful, .. } = self.session(key);
-        let is_doubtful = doubtful.is_some() && *doubtful == self.processes[slot].usable_host();
-        let compares = self.profile_of(*slot).replays && !is_doubtful;
+        let session = self.session(key);
+        let is_doubtful = session.is_doubtful_at(self.processes[&session.slot].usable_host());
+        let compares = self.profile_of(session.slot).replays && !is_doubtful;
         let restore = self.sessions.restore_mut(key).filter(|_| compares)?;
         let is_load = restore.replays() || restore.progress.level == RestoreLevel::Loaded;
         if is_load { restore.replay.gap() } else { None }

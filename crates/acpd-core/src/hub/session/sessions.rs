@@ -28,7 +28,7 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::profile::OnInterrupted;
 use crate::record::{Dormant, EventKind, Purpose};
-use crate::session::{Session, State};
+use crate::session::State;
 use crate::timers::Timer;
 
 impl Hub {
@@ -61,12 +61,9 @@ impl Hub {
     }
 
     pub(crate) fn log_not_restored(&mut self, key: SessionKey, what: &str) {
-        let Session { state, slot, .. } = self.session(key);
-        let code = match state {
-            State::Restoring(restore) => restore.refused,
-            _ => None,
-        };
-        self.log_failure(*slot, Some(key), what, code);
+        let session = self.session(key);
+        let code = session.restore().and_then(|restore| restore.refused);
+        self.log_failure(session.slot, Some(key), what, code);
     }
 
     /// This process may still replay, so none of its later replays counts as news.

@@ -7,7 +7,6 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::process::slot::StopWhy;
 use crate::record::Dormant;
-use crate::session::State;
 use crate::timers::Timer;
 
 /// Time to the next look at a session in use (ms).
@@ -19,7 +18,7 @@ impl Hub {
         let session = self.session(key);
         let slot = session.slot;
         let timeout = self.profile_of(slot).session_idle_timeout;
-        if timeout == 0 || !matches!(session.state, State::Live) || !self.processes[&slot].is_up() {
+        if timeout == 0 || !session.is_live() || !self.processes[&slot].is_up() {
             return;
         }
         let used = session.row.updated.max(session.activity.last_line.unwrap_or_default());

@@ -41,7 +41,6 @@ use crate::own::without_own;
 use crate::params::raw;
 use crate::prompt::{has_yes, without_once};
 use crate::record::{EventKind, Purpose, Steer, SteerForm};
-use crate::session::State;
 
 /// Maximum content blocks of one message; each is a line of the journal.
 const MAX_BLOCKS: usize = 256;
@@ -64,7 +63,7 @@ impl Hub {
         let slot = session.slot;
         let goes_on = session.running.as_ref().is_some_and(|turn| !turn.work.is_cancelled());
         let host = self.processes[&slot].usable_host();
-        let Some(host) = host.filter(|_| goes_on && matches!(session.state, State::Live)) else {
+        let Some(host) = host.filter(|_| goes_on && session.is_live()) else {
             return self.steer_late(steer);
         };
         if self.processes.is_clogged(slot) {

@@ -23,17 +23,17 @@ use crate::input::Effect;
 use crate::own::without_own;
 use crate::prompt::{blocks_text, meta, prompt_text, request_in};
 use crate::record::{EventKind, Purpose};
+use crate::session::LateReplay;
 use crate::session::reseed::Summary;
 use crate::session::title::one_line;
 use crate::session::turn::{Queued, Running};
-use crate::session::{LateReplay, State};
 use crate::timers::Timer;
 
 impl Hub {
     pub(crate) fn free_host(&self, key: SessionKey) -> Option<HostId> {
         let session = self.session(key);
         let slot = session.slot;
-        let free = matches!(session.state, State::Live)
+        let free = session.is_live()
             && session.running.is_none()
             && !session.waits_for_login()
             && !self.processes[&slot].is_logged_in_again()
@@ -169,14 +169,13 @@ impl Hub {
         let forget = |prompt: &mut Queued| {
             prompt.senders.extract_if(.., |sender| sender.client == client).count() > 0
         };
-        let changed: Vec<bool> = self.session_mut(key).prompts_mut().map(forget).collect();
-        let queued = self.session(key).queue.len();
-        for (place, _) in changed.into_iter().enumerate().filter(|(_, was)| *was) {
-            if place < queued {
+        for place in 0..self.session(key).queue.len() {
+            if forget(&mut self.session_mut(key).queue[place]) {
                 self.save_queued(key, place);
-            } else {
-                self.save_turn(key, None);
             }
+        }
+        if self.session_mut(key).running.as_mut().is_some_and(|turn| forget(&mut turn.prompt)) {
+            self.save_turn(key, None);
         }
     }
 

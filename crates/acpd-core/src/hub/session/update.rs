@@ -14,7 +14,6 @@ use crate::ids::{Process, SessionKey};
 use crate::params::raw_at;
 use crate::read_line::ReadLine;
 use crate::record::EventKind;
-use crate::session::State;
 use crate::session::restore::Step;
 use crate::session::turn::is_work;
 use crate::tool_calls::call::update_in;
@@ -74,7 +73,7 @@ impl Hub {
         let is_user = update == Some("user_message_chunk");
         let now = self.cx.now;
         let session = self.session_mut(key);
-        if matches!(session.state, State::Restoring(_)) {
+        if session.is_restoring() {
             if self.take_replayed(key, (update, class), &line) {
                 return;
             }
@@ -142,7 +141,7 @@ impl Hub {
     }
 
     fn note_state(&mut self, key: SessionKey, state_key: StateKey, line: &Bytes) {
-        let restoring = matches!(self.session(key).state, State::Restoring(_));
+        let restoring = self.session(key).is_restoring();
         match state_key {
             StateKey::Mode if !restoring => {
                 let mode = str_at(line, &["params", "update", "currentModeId"])
