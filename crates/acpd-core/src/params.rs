@@ -3,6 +3,7 @@ use acp_wire::bound::LONGEST_PATH;
 use acp_wire::{clipped, locate};
 use acpd_api::{ArchiveFilter, NAMESPACE};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
@@ -21,6 +22,13 @@ pub(crate) fn own_meta<T: DeserializeOwned + Default>(meta: Option<&RawValue>) -
 pub(crate) fn raw(json: &[u8]) -> Box<RawValue> {
     let text = String::from_utf8_lossy(json).into_owned();
     RawValue::from_string(text).unwrap_or_default()
+}
+
+pub(crate) fn without_nulls(mut object: Value) -> Value {
+    if let Value::Object(members) = &mut object {
+        members.retain(|_, value| !value.is_null());
+    }
+    object
 }
 
 pub(crate) fn raw_at<'a>(json: &'a [u8], path: &[&str]) -> Option<&'a RawValue> {

@@ -18,7 +18,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, Process, Requester, SessionKey, SlotId, duration};
 use crate::input::ReadStyle;
-use crate::params::raw;
+use crate::params::{raw, without_nulls};
 use crate::process::slot::{WaitFor, Waiting};
 use crate::record::{Adoption, Directory, Opener, Purpose, Replayable};
 use crate::session::replay::{HISTORY_BYTES, Replay, user_text};
@@ -32,12 +32,10 @@ pub(crate) const CURSOR: &str = "agent:";
 impl Hub {
     pub(crate) fn load_method(&self, profile: &str, style: ReadStyle) -> Option<&'static str> {
         let (config, known) = (&self.cx.config.agents[profile], self.processes.known(profile));
+        let may_resume = style != ReadStyle::History && known.resumes(config);
+        // A load is preferred, because later clients want the history.
         let load = known.loads(config).then_some("session/load");
-        match style {
-            ReadStyle::History => load,
-            // A load is preferred, because later clients want the history.
-            _ => load.or(known.resumes(config).then_some("session/resume")),
-        }
+        load.or(may_resume.then_some("session/resume"))
     }
 
     pub(crate) fn begin_adoption(&mut self, slot: SlotId, mut adoption: Adoption) {
@@ -156,7 +154,6 @@ pub(crate) fn last_prompt(replayed: &[Bytes]) -> u64 {
     replay.last_seen()
 }
 
-/// Leaves unknown members out: some clients fail on null, which the schema allows.
 pub(crate) fn entry(
     id: &str,
     cwd: &str,
@@ -164,10 +161,7 @@ pub(crate) fn entry(
     updated_at: Option<&str>,
     archived: bool,
 ) -> Value {
-    let mut entry = json!({ "sessionId": id, "cwd": cwd, "archived": archived });
-    let known = [("title", title), ("updatedAt", updated_at)];
-    for (member, text) in known.into_iter().filter_map(|(member, text)| Some((member, text?))) {
-        entry[member] = text.into();
-    }
-    entry
+    // Some clients fail on null, which the schema allows.
+    without_nulls(json!({ "sessionId": id, "cwd": cwd, "archived": archived,
+        "title": title, "updatedAt": updated_at }))
 }

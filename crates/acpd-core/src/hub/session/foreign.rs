@@ -20,7 +20,7 @@ use crate::hub::Hub;
 use crate::hub::session::adopt::{CURSOR, entry};
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::ReadStyle;
-use crate::params::{filter_of, own_meta, path, session_cwd};
+use crate::params::{filter_of, own_meta, path, session_cwd, without_nulls};
 use crate::process::slot::{Slot, WaitFor, Waiting};
 use crate::profile::Sharing;
 use crate::record::{Adoption, Directory, Opener, Purpose, Wanted};
@@ -51,16 +51,9 @@ impl Hub {
             self.listed(slot, to, &wanted, None);
             return Ok(());
         }
-        let mut asked = json!({});
-        if let Some(cwd) = &wanted.cwd {
-            asked["cwd"] = cwd.as_str().into();
-        }
-        if archives {
-            asked["archived"] = json!(archived);
-        }
-        if let Some(cursor) = &cursor {
-            asked["cursor"] = cursor.as_str().into();
-        }
+        let archived = archives.then_some(archived);
+        let asked = json!({ "cwd": wanted.cwd, "archived": archived, "cursor": cursor });
+        let asked = without_nulls(asked);
         let why = Purpose::List { to: to.clone(), wanted };
         self.request(slot, why, "session/list", &asked);
         Ok(())
@@ -104,11 +97,7 @@ impl Hub {
             Some(entry(&other.session_id, other.cwd.as_deref()?, title, at, other.archived))
         });
         let sessions: Vec<_> = own.chain(others).collect();
-        let mut result = json!({ "sessions": sessions });
-        if let Some(next) = next {
-            result["nextCursor"] = next.into();
-        }
-        self.answer(to, &result);
+        self.answer(to, &without_nulls(json!({ "sessions": sessions, "nextCursor": next })));
     }
 
     pub(crate) fn ask_about_foreign(

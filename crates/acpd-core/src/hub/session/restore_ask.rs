@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::mcp::{Brought, Chosen};
-use crate::params::raw;
+use crate::params::{raw, without_nulls};
 use crate::record::Purpose;
 use crate::session::kin::with_number;
 use crate::session::restore::{Progress, Step};
@@ -22,13 +22,8 @@ impl Hub {
             return;
         };
         if matches!(step, Step::List | Step::ListAll) {
-            let mut params = json!({});
-            if let Some(cursor) = cursor {
-                params["cursor"] = json!(cursor);
-            }
-            if step == Step::List {
-                params["cwd"] = json!(self.session(key).row.cwd);
-            }
+            let cwd = (step == Step::List).then_some(&self.session(key).row.cwd);
+            let params = without_nulls(json!({ "cursor": cursor, "cwd": cwd }));
             return self.restore_ask(key, "session/list", &params, &Brought::default());
         }
         let (mut params, mut left_out) = self.params_again(key);
