@@ -1,7 +1,8 @@
 use acp_wire::acp::SessionParams;
 use acp_wire::bound::LONGEST_PATH;
-use acp_wire::{clipped, locate};
+use acp_wire::{clipped, locate, remove_member};
 use acpd_api::{ArchiveFilter, NAMESPACE};
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -45,12 +46,19 @@ pub(crate) fn workspace(cwd: &str) -> Result<&str, Fault> {
     Ok(if trimmed.is_empty() { cwd } else { trimmed })
 }
 
-pub(crate) fn session_cwd(raw: &RawValue, params: &SessionParams<'_>) -> Result<String, Fault> {
+/// Reads a request for a new or an adopted session: its directory, its `_acpd` members, and the
+/// params without those that no client may set.
+pub(crate) fn read_opening<M>(raw: &RawValue) -> Result<(String, M, Bytes), Fault>
+where
+    M: DeserializeOwned + Default,
+{
+    let params = SessionParams::from_raw(raw);
     let cwd = params.cwd.as_deref().ok_or_else(|| Fault::invalid("`cwd` is missing"))?;
     let cwd = workspace(cwd)?.to_owned();
     params.additional_directories.iter().try_for_each(|dir| path("additionalDirectories", dir))?;
     bounded(raw)?;
-    Ok(cwd)
+    let given = Bytes::copy_from_slice(raw.get().as_bytes());
+    Ok((cwd, own_meta(params.meta)?, remove_member(&given, &[NAMESPACE])))
 }
 
 pub(crate) fn session_roots(cwd: &str, params: &[u8]) -> Vec<String> {

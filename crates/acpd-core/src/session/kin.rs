@@ -2,9 +2,9 @@
 //!
 //! An agent starts its tools before its session has an id. So acpd issues a number with the server,
 //! and the tool names its session by this number when it creates another one. Number and parent are
-//! stored in an `_acpd` member of the session's params, which no agent gets.
+//! stored in an `_acpd` member of the session's params, which no client sets and no agent gets.
 
-use acp_wire::{locate, remove_member, set_member};
+use acp_wire::{locate, set_member};
 use acpd_api::{NAMESPACE, SessionRowKey};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -27,11 +27,6 @@ impl Kin {
 
 fn member<T: DeserializeOwned>(params: &[u8], path: &[&str]) -> Option<T> {
     serde_json::from_slice(&params[locate(params, path)?]).ok()
-}
-
-/// A client must not set number and parent.
-pub(crate) fn unrelated(params: &Bytes) -> Bytes {
-    remove_member(params, &[NAMESPACE])
 }
 
 pub(crate) fn with_parent(params: &Bytes, parent: &SessionRowKey) -> Bytes {

@@ -2,7 +2,7 @@
 
 use acpd_api::{
     AuthSource, DaemonRestartParams, DaemonStopParams, Empty, ForgetParams, LogLevelParams, Reason,
-    RestartParams, SessionList, SessionListParams, UsageParams, method,
+    RestartParams, SessionList, SessionListParams, TitleParams, UsageParams, method,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,6 +15,7 @@ use crate::input::{StatusPart, ToClient};
 use crate::params::read;
 use crate::process::slot::{Asker, State, StopWhy};
 use crate::record::{Desired, Dormant};
+use crate::session::title::one_line;
 
 pub(crate) const STOPPED: &str = "stopped by a person";
 
@@ -64,7 +65,12 @@ impl Hub {
             }
             method::SESSION_RENAME => self.serve(asked, Hub::session_rename)?,
             method::SESSION_TITLE => {
-                self.serve(asked, |hub, title| hub.session_title(title, to.client))?;
+                self.serve(asked, |hub, TitleParams { session, title }| {
+                    let key = hub.resolve(&session)?;
+                    let title = title.as_deref().map(one_line).transpose()?;
+                    hub.give_title(key, title, to.client);
+                    Ok(hub.session_info(key))
+                })?;
             }
             method::SESSION_MOVE => self.serve(asked, Hub::session_move)?,
             method::SESSION_RESEED => self.serve(asked, Hub::session_reseed)?,

@@ -2,7 +2,6 @@
 
 use acp_wire::acp::SessionParams;
 use acpd_api::{LoadMeta, NewSessionMeta, Reason};
-use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -12,11 +11,11 @@ use crate::hub::Hub;
 use crate::hub::clients::attach::ignored_servers;
 use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::ReadStyle;
-use crate::params::{bounded, own_meta, session_cwd, valid_name};
+use crate::params::{bounded, own_meta, read_opening, valid_name};
 use crate::process::slot::{Asker, WaitFor};
 use crate::profile::ClosedBy;
 use crate::record::{Directory, Dormant, NewSession};
-use crate::session::kin::{unrelated, with_parent};
+use crate::session::kin::with_parent;
 
 impl Hub {
     pub(crate) fn name_is_taken(
@@ -119,9 +118,7 @@ impl Hub {
         params: Option<&RawValue>,
     ) -> Result<(), Fault> {
         let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
-        let params = SessionParams::from_raw(raw);
-        let cwd = session_cwd(raw, &params)?;
-        let meta: NewSessionMeta = own_meta(params.meta)?;
+        let (cwd, meta, mut params): (_, NewSessionMeta, _) = read_opening(raw)?;
         if let Some(name) = &meta.name {
             valid_name(name)?;
             if let Some(key) = self.sessions.by_name(profile, &cwd, name) {
@@ -133,7 +130,6 @@ impl Hub {
                 return Ok(());
             }
         }
-        let mut params = unrelated(&Bytes::copy_from_slice(raw.get().as_bytes()));
         if let Some(number) = meta.parent {
             let what = "begin sessions for a session of another agent";
             let parent = self.sessions.by_number(number)?;

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use acp_wire::acp::cancelled_request;
+use acp_wire::bound::LONGEST_ID;
 use acp_wire::{
     Body, ErrorObject, Frame, Head, Id, Malformed, Message, Outcome, build, code, str_at,
 };
@@ -318,18 +319,24 @@ impl Hub {
                 }
             }
             Outcome::Result(result) => {
-                match method {
-                    "authenticate" => {
-                        let params = params.as_deref().unwrap_or_default();
-                        let with = str_at(params.as_bytes(), &["methodId"]).map(Cow::into_owned);
+                let params = params.as_deref().unwrap_or_default().as_bytes();
+                match (method, known) {
+                    ("authenticate", _) => {
+                        let with = str_at(params, &["methodId"]).map(Cow::into_owned);
                         self.authenticated(slot, with);
                     }
-                    "logout" => self.processes.on_logout(&mut self.cx, slot),
-                    "auth/status" => self.login_reported(slot, reported_login(result)),
+                    ("logout", _) => self.processes.on_logout(&mut self.cx, slot),
+                    ("auth/status", _) => self.login_reported(slot, reported_login(result)),
+                    ("session/set_mode", Some(key)) => {
+                        let mode = str_at(params, &["modeId"]);
+                        if let Some(mode) = mode.filter(|mode| mode.len() <= LONGEST_ID) {
+                            self.tell_mode(key, &mode, Some(to.client));
+                        }
+                    }
+                    ("session/set_config_option", Some(key)) => {
+                        self.tell_options(key, result, Some(to.client));
+                    }
                     _ => {}
-                }
-                if let Some(key) = known {
-                    self.setting_changed(key, to.client, method, params.as_deref(), result);
                 }
             }
         }

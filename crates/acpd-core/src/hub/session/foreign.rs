@@ -7,10 +7,9 @@
 //!                    └──────────────────────────────────────────────────┴─▶ own sessions
 //! ```
 
-use acp_wire::acp::{SessionList, SessionParams};
+use acp_wire::acp::SessionList;
 use acp_wire::{set_member, str_at};
 use acpd_api::{ArchiveFilter, LoadMeta, Reason};
-use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -20,11 +19,10 @@ use crate::hub::Hub;
 use crate::hub::session::adopt::{CURSOR, entry};
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::ReadStyle;
-use crate::params::{filter_of, own_meta, path, session_cwd, without_nulls};
+use crate::params::{filter_of, path, read_opening, without_nulls};
 use crate::process::slot::{Slot, WaitFor, Waiting};
 use crate::profile::Sharing;
 use crate::record::{Adoption, Directory, Opener, Purpose, Wanted};
-use crate::session::kin::unrelated;
 
 impl Hub {
     pub(crate) fn list_sessions(&mut self, asked: Asked<'_>, profile: &str) -> Served {
@@ -124,10 +122,7 @@ impl Hub {
             return Err(Fault::no_session(session));
         }
         let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
-        let params = SessionParams::from_raw(raw);
-        let cwd = session_cwd(raw, &params)?;
-        let after = own_meta::<LoadMeta>(params.meta)?.after.unwrap_or(0);
-        let mut params = unrelated(&Bytes::copy_from_slice(raw.get().as_bytes()));
+        let (cwd, LoadMeta { after, .. }, mut params) = read_opening(raw)?;
         if !self.clients.may_decide(to.client) {
             // Servers of a tool would stay in the session for good.
             params = set_member(&params, &["mcpServers"], b"[]");
@@ -136,7 +131,7 @@ impl Hub {
             id: session.to_owned(),
             cwd,
             params,
-            openers: vec![Opener { to: to.clone(), style, after }],
+            openers: vec![Opener { to: to.clone(), style, after: after.unwrap_or(0) }],
             notices: Vec::new(),
             directory: Directory::Unknown,
         };

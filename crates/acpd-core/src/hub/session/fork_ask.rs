@@ -1,4 +1,3 @@
-use acp_wire::acp::SessionParams;
 use acp_wire::{Message, locate, remove_member, set_member};
 use acpd_api::{NewSessionMeta, Reason};
 use bytes::Bytes;
@@ -8,9 +7,8 @@ use serde_json::value::RawValue;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
-use crate::params::{own_meta, raw, session_cwd, valid_name};
+use crate::params::{raw, read_opening, valid_name};
 use crate::record::{Directory, NewSession, Purpose};
-use crate::session::kin::unrelated;
 
 impl Hub {
     pub(crate) fn read_fork(
@@ -19,9 +17,7 @@ impl Hub {
         to: &Requester,
         asked: &RawValue,
     ) -> Result<NewSession, Fault> {
-        let params = SessionParams::from_raw(asked);
-        let cwd = session_cwd(asked, &params)?;
-        let NewSessionMeta { name, .. } = own_meta(params.meta)?;
+        let (cwd, NewSessionMeta { name, .. }, params) = read_opening(asked)?;
         let session = self.session(key);
         let agent = &session.row.agent;
         if let Some(name) = &name {
@@ -29,7 +25,6 @@ impl Hub {
             let free = self.name_is_free(agent, &cwd, name, None);
             free.map_err(|fault| fault.hint("choose another name"))?;
         }
-        let params = unrelated(&Bytes::copy_from_slice(asked.get().as_bytes()));
         let mut params = remove_member(&params, &["sessionId"]);
         // Missing members are those of the original session.
         let own = |member| {

@@ -1,8 +1,7 @@
 //! Lines for the journal of a session, which are shown at once.
 
 use acp_wire::acp::Update;
-use acp_wire::bound::LONGEST_ID;
-use acp_wire::{StateKey, build, str_at};
+use acp_wire::{StateKey, build};
 use acpd_api::{SessionNotice, StateChanged, Untrusted, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -50,26 +49,6 @@ impl Hub {
     ) {
         let line = self.session(key).update_line(Update::ConfigOptionUpdate { config_options });
         self.append(key, EventKind::State(StateKey::Options), line, by);
-    }
-
-    pub(crate) fn setting_changed(
-        &mut self,
-        key: SessionKey,
-        by: ClientId,
-        method: &str,
-        params: Option<&str>,
-        result: &RawValue,
-    ) {
-        match method {
-            "session/set_mode" => {
-                let mode = params.and_then(|params| str_at(params.as_bytes(), &["modeId"]));
-                if let Some(mode) = mode.filter(|mode| mode.len() <= LONGEST_ID) {
-                    self.tell_mode(key, &mode, Some(by));
-                }
-            }
-            "session/set_config_option" => self.tell_options(key, result, Some(by)),
-            _ => {}
-        }
     }
 
     pub(crate) fn tell_state(&mut self, key: SessionKey) {

@@ -14,7 +14,7 @@ use acp_wire::acp::Update;
 use acp_wire::{StateKey, str_at};
 use acpd_api::{
     AttachParams, AttachResult, CancelParams, CancelResult, LogParams, RenameParams, SearchParams,
-    SessionInfo, TitleParams,
+    SessionInfo,
 };
 use serde_json::json;
 
@@ -151,18 +151,7 @@ impl Hub {
         Ok(())
     }
 
-    pub(crate) fn session_title(
-        &mut self,
-        params: TitleParams,
-        by: ClientId,
-    ) -> Result<SessionInfo, Fault> {
-        let key = self.resolve(&params.session)?;
-        let title = params.title.as_deref().map(one_line).transpose()?;
-        self.give_title(key, title, by);
-        Ok(self.session_info(key))
-    }
-
-    fn give_title(&mut self, key: SessionKey, title: Option<String>, by: ClientId) {
+    pub(crate) fn give_title(&mut self, key: SessionKey, title: Option<String>, by: ClientId) {
         let row = &mut self.session_mut(key).row;
         if row.own_title == title {
             return;
