@@ -222,12 +222,11 @@ impl Hub {
     fn resume_stop(&mut self, slot: SlotId, stopping: bool) {
         let profile = self.processes[&slot].profile().to_owned();
         if !self.cx.config.agents.contains_key(&profile) {
-            let reason = Some("it is not configured any more".to_owned());
-            self.begin_stop(slot, StopWhy::ByPerson, reason);
+            self.begin_stop(slot, StopWhy::ByPerson, "it is not configured any more");
         } else if stopping {
             let down = self.processes.known(&profile).row.desired == Desired::Down;
             let why = if down { StopWhy::ByPerson } else { StopWhy::Restart };
-            self.begin_stop(slot, why, Some("it was being stopped".to_owned()));
+            self.begin_stop(slot, why, "it was being stopped");
         }
     }
 

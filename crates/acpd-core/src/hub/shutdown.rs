@@ -71,8 +71,7 @@ impl Hub {
         if !self.cx.shutdown.is_begun() {
             self.cx.shutdown.begin();
             for slot in self.processes.keys().copied().collect::<Vec<_>>() {
-                let reason = Some("acpd is shutting down".to_owned());
-                self.begin_stop(slot, StopWhy::ByPerson, reason);
+                self.begin_stop(slot, StopWhy::ByPerson, "acpd is shutting down");
                 if self.processes[&slot].host().is_none() {
                     self.processes.refuse_waiters(&mut self.cx, slot, Reason::ShuttingDown, true);
                 }

@@ -210,7 +210,7 @@ impl Hub {
             for key in self.sessions.of_slot(slot) {
                 self.take_back_steers(key);
             }
-            self.begin_stop(slot, StopWhy::ByPerson, Some(STOPPED.to_owned()));
+            self.begin_stop(slot, StopWhy::ByPerson, STOPPED);
             if self.processes[&slot].host().is_none() {
                 self.processes.refuse_waiters(&mut self.cx, slot, Reason::AgentStopped, true);
             }
@@ -236,8 +236,7 @@ impl Hub {
             }
             self.unblock_for_next(slot);
             if !self.processes.leave_behind(&mut self.cx, slot) {
-                let reason = Some("restarted by a person".to_owned());
-                self.begin_stop(slot, StopWhy::Restart, reason);
+                self.begin_stop(slot, StopWhy::Restart, "restarted by a person");
             }
         }
         self.route();

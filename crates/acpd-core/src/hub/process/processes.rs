@@ -106,9 +106,9 @@ impl Hub {
         }
     }
 
-    pub(crate) fn begin_stop(&mut self, id: SlotId, why: StopWhy, reason: Option<String>) {
+    pub(crate) fn begin_stop(&mut self, id: SlotId, why: StopWhy, reason: &str) {
         let has_turns = self.has_turns(id);
-        self.processes.stop(&mut self.cx, id, why, reason, has_turns);
+        self.processes.stop(&mut self.cx, id, why, Some(reason.to_owned()), has_turns);
     }
 
     fn has_turns(&self, id: SlotId) -> bool {

@@ -128,7 +128,7 @@ impl Hub {
                 self.session_needs_login(key, error);
             }
         }
-        self.begin_stop(slot, StopWhy::NoLogin, Some(error.message.clone()));
+        self.begin_stop(slot, StopWhy::NoLogin, &error.message);
     }
 
     pub(crate) fn process_lost(
@@ -281,6 +281,6 @@ impl Hub {
         }
         let time = duration(self.profile_of(slot).cancel_timeout);
         let reason = format!("it worked on for {time} in a session that was closed");
-        self.begin_stop(slot, StopWhy::Wedged, Some(reason));
+        self.begin_stop(slot, StopWhy::Wedged, &reason);
     }
 }

@@ -108,8 +108,7 @@ impl Hub {
                 self.make_dormant(key, Dormant::Parked, Some(error.message));
                 // A restore may fail in the same process.
                 if !self.sessions.is_at_work(slot) && self.processes[&slot].is_up() {
-                    let reason = Some("it forgot a session that it held".to_owned());
-                    self.begin_stop(slot, StopWhy::Wedged, reason);
+                    self.begin_stop(slot, StopWhy::Wedged, "it forgot a session that it held");
                 }
             }
             Some(error) if refusal == Some(Refusal::NeedsLogin) => {

@@ -30,7 +30,7 @@ impl Hub {
             return self.cx.timers.set(Timer::Sleep(key), self.cx.now.after(PAUSE));
         }
         if self.processes[&slot].dedicated.is_some() {
-            return self.begin_stop(slot, StopWhy::Idle, Some(ASLEEP.to_owned()));
+            return self.begin_stop(slot, StopWhy::Idle, ASLEEP);
         }
         self.farewell(key, "session/close");
         self.make_dormant(key, Dormant::Parked, Some(ASLEEP.to_owned()));

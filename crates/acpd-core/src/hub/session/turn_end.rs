@@ -212,7 +212,7 @@ impl Hub {
         if effect == Some(WorkEffect::StopProcess) {
             let time = duration(self.profile_of(slot).cancel_timeout);
             let reason = format!("it ignored a cancel for {time} and was stopped");
-            self.begin_stop(slot, StopWhy::Wedged, Some(reason));
+            self.begin_stop(slot, StopWhy::Wedged, &reason);
         }
     }
 
