@@ -142,7 +142,7 @@ impl Running {
             prompt: Queued { line: kept, ..prompt },
             number,
             chunk,
-            work: Work::Running { touched: false },
+            work: Work::default(),
             cut_short: None,
             last_line: now,
             replayed_as: replayed_as(&text),
