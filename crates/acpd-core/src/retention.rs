@@ -81,21 +81,12 @@ impl<'c> Rules<'c> {
                 sizes.entry(size.map(|(_, group)| group)).or_insert(0_u64),
             );
             let with_it = taken.saturating_add(session.bytes);
-            let over = if let Some((most, of)) = age
-                && now.since(session.updated) > most
-            {
-                Some((GcLimit::MaxAge, of))
-            } else if let Some((most, of)) = count
-                && *counted >= most
-            {
-                Some((GcLimit::MaxSessions, of))
-            } else if let Some((most, of)) = size
-                && with_it > most
-            {
-                Some((GcLimit::MaxSize, of))
-            } else {
-                None
-            };
+            let too_old = age.filter(|(most, _)| now.since(session.updated) > *most);
+            let too_many = count.filter(|(most, _)| *counted >= *most);
+            let too_large = size.filter(|(most, _)| with_it > *most);
+            let over = too_old.map(|(_, of)| (GcLimit::MaxAge, of));
+            let over = over.or(too_many.map(|(_, of)| (GcLimit::MaxSessions, of)));
+            let over = over.or(too_large.map(|(_, of)| (GcLimit::MaxSize, of)));
             match over.filter(|_| !session.in_use) {
                 Some((limit, workspace)) => {
                     if limit == GcLimit::MaxSize {

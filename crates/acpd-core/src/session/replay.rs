@@ -103,17 +103,12 @@ impl Replay {
         let is_last = |text: String| hash(text.trim()) == self.expected.last;
         self.has_last =
             self.has_last || (1..=user.len()).any(|end| endings(&user[..end]).any(is_last));
-        match (&self.place, known) {
-            (_, Some(_)) => {
-                self.place = Place::InLast;
-                self.bytes = 0;
-            }
-            (Place::InLast, None) => self.place = Place::News(Vec::new()),
-            (Place::Before | Place::News(_), None) => {}
+        if known.is_some() {
+            self.place = Place::InLast;
+            self.bytes = 0;
         }
-        let news = user.into_iter().skip(known.unwrap_or_default());
-        for (nth, (line, _)) in news.enumerate() {
-            if nth == 0 && known.is_some() {
+        for (line, _) in user.into_iter().skip(known.unwrap_or_default()) {
+            if matches!(self.place, Place::InLast) {
                 self.place = Place::News(Vec::new());
             }
             self.keep(line);
