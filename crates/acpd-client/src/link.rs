@@ -82,7 +82,6 @@ pub(crate) fn open(
         pause: Duration::ZERO,
         good_since: Instant::now(),
         spawned: None,
-        limit: Some(FIRST_LOOK),
         set_limit: None,
         is_bound: opened.is_bound,
     };
@@ -320,8 +319,6 @@ pub struct LinkReader {
     good_since: Instant,
     /// The last start of a daemon by this link.
     spawned: Option<Instant>,
-    /// Longest wait of one read, so that a silent daemon does not block the connection for ever.
-    limit: Option<Duration>,
     /// The timeout set on `stream`.
     set_limit: Option<Duration>,
     is_bound: bool,
@@ -394,7 +391,10 @@ impl LinkReader {
         // A timeout of zero is an error.
         let left = deadline.map(|deadline| left_until(deadline).max(Duration::from_millis(1)));
         let look = self.silence.as_ref().and_then(Silence::limit);
-        let limit = self.limit.into_iter().chain(left).chain(look).min();
+        // A silent daemon does not block the connection for ever.
+        let owed = self.ping_after.map(|_| FIRST_LOOK);
+        let away = self.away.map(|_| self.patience.min(LAST_PAUSE));
+        let limit = owed.or(away).into_iter().chain(left).chain(look).min();
         if self.set_limit != limit {
             self.set_limit = limit;
             // Some systems refuse it for a connection that has ended: then the read reports that.
@@ -408,7 +408,6 @@ impl LinkReader {
         if self.away.is_none() && self.ready.is_empty() {
             self.ping_after = Some(QUIET);
             self.waiting = None;
-            self.limit = Some(FIRST_LOOK);
         }
     }
 
@@ -445,7 +444,6 @@ impl LinkReader {
         }
         if self.ping_after.take().is_some() {
             self.waiting = None;
-            self.limit = None;
         }
     }
 
@@ -474,7 +472,6 @@ impl LinkReader {
         }
         self.away = None;
         self.waiting = None;
-        self.limit = None;
         self.good_since = Instant::now();
         Some(LinkEvent::Resumed)
     }
@@ -578,12 +575,11 @@ impl LinkReader {
     /// again. One that ended for another reason removed its socket: it is started again only if the
     /// user waits for something that can be resumed. One that died left its socket, so any link
     /// replaces it for a while.
-    fn may_spawn(&mut self) -> bool {
-        let since = *self.away.get_or_insert_with(Instant::now);
-        let is_due = since.elapsed() >= SPAWN_AFTER
+    fn may_spawn(&self) -> bool {
+        let away = self.away.map_or(Duration::ZERO, |since| since.elapsed());
+        let is_due = away >= SPAWN_AFTER
             && self.spawned.is_none_or(|spawned| spawned.elapsed() >= SPAWN_PAUSE);
-        let has_died =
-            || since.elapsed() < self.patience && is_left(&self.shared.options.paths.socket());
+        let has_died = || away < self.patience && is_left(&self.shared.options.paths.socket());
         let (is_stopped, is_wanted) = {
             let memory = &self.shared.lock().memory;
             (memory.is_stopped(), memory.is_resumable() && memory.waits())
@@ -602,7 +598,6 @@ impl LinkReader {
         // The next read notices a broken connection.
         drop(self.shared.pass_on(inner));
         self.stream = Some(stream);
-        self.limit = Some(self.patience.min(LAST_PAUSE));
         self.set_limit = None;
     }
 }

@@ -73,25 +73,18 @@ impl Cursor {
     }
 }
 
-/// Requests that change positions.
+/// Requests that change positions, with their session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
-    Load {
-        session: String,
-    },
+    Load(String),
     /// `session/new` of a session that did not exist before, or `session/fork`.
     New,
-    Attach {
-        after: Option<u64>,
-    },
+    /// The number after which a session is followed.
+    Attach(Option<u64>),
     /// The client no longer follows a session.
-    Leave {
-        session: String,
-    },
+    Leave(String),
     /// `session/prompt`: the client follows the session until the answer.
-    Prompt {
-        session: String,
-    },
+    Prompt(String),
     Initialize,
     Other,
 }
@@ -103,28 +96,27 @@ impl Kind {
         let continues = || member::<u64>(params, &["_meta", NAMESPACE, "after"]).is_some();
         let kind = match name {
             // A client that continues a load itself also tracks it itself.
-            "session/load" if !continues() => {
-                session("sessionId").map(|session| Kind::Load { session })
-            }
+            "session/load" if !continues() => session("sessionId").map(Kind::Load),
             "session/new" => {
                 let reuse = member::<bool>(params, &["_meta", NAMESPACE, "reuse"]);
                 (reuse != Some(true)).then_some(Kind::New)
             }
             "session/fork" => Some(Kind::New),
-            "session/prompt" => session("sessionId").map(|session| Kind::Prompt { session }),
+            "session/prompt" => session("sessionId").map(Kind::Prompt),
             "session/close" | "session/delete" | "session/archive" => {
-                session("sessionId").map(|session| Kind::Leave { session })
+                session("sessionId").map(Kind::Leave)
             }
-            method::SESSION_DETACH => session("session").map(|session| Kind::Leave { session }),
-            method::SESSION_ATTACH => member::<AttachParams>(params, &[])
-                .map(|params| Kind::Attach { after: params.after }),
+            method::SESSION_DETACH => session("session").map(Kind::Leave),
+            method::SESSION_ATTACH => {
+                member::<AttachParams>(params, &[]).map(|params| Kind::Attach(params.after))
+            }
             _ => None,
         };
         kind.unwrap_or(Kind::Other)
     }
 
     pub(crate) fn begin(&self, id: &Id, cursors: &mut HashMap<String, Cursor>) {
-        if let Kind::Load { session } = self {
+        if let Kind::Load(session) = self {
             let before = match cursors.get(session) {
                 Some(Cursor::At(before) | Cursor::Loading { before, .. }) => *before,
                 None => 0,
@@ -140,7 +132,7 @@ impl Kind {
         cursors: &mut HashMap<String, Cursor>,
     ) {
         match (self, result) {
-            (Kind::Load { session }, _) => {
+            (Kind::Load(session), _) => {
                 let Some(Cursor::Loading { id: loading, before, seen }) = cursors.get(session)
                 else {
                     return;
@@ -160,21 +152,21 @@ impl Kind {
                     cursors.entry(session).or_insert(Cursor::At(0));
                 }
             }
-            (Kind::Attach { after }, Some(result)) => {
+            (Kind::Attach(after), Some(result)) => {
                 if let Some(AttachResult { session }) = member(result, &[]) {
                     // A position behind the end counts as the end.
                     let at = after.unwrap_or(session.seq).min(session.seq);
                     cursors.insert(session.session_id.into_raw(), Cursor::At(at));
                 }
             }
-            (Kind::Leave { session }, Some(_)) => drop(cursors.remove(session)),
+            (Kind::Leave(session), Some(_)) => drop(cursors.remove(session)),
             _ => {}
         }
     }
 
     /// The last number of an open load.
     pub(crate) fn seen(&self, id: &Id, cursors: &HashMap<String, Cursor>) -> Option<u64> {
-        let Kind::Load { session } = self else { return None };
+        let Kind::Load(session) = self else { return None };
         match cursors.get(session)? {
             Cursor::Loading { id: loading, seen, .. } if loading == id => *seen,
             _ => None,

@@ -498,7 +498,7 @@ impl Resumption {
             .iter()
             .filter(|(id, request)| {
                 let named = unknown.iter().any(|unknown| unknown.0.get() == id.raw());
-                let is_never_kept = matches!(request.kind, Kind::Load { .. } | Kind::Initialize);
+                let is_never_kept = matches!(request.kind, Kind::Load(_) | Kind::Initialize);
                 request.number <= self.committed && (named || is_never_kept)
             })
             .map(|(id, request)| (request.number, id.clone()))
@@ -598,13 +598,13 @@ impl Resumption {
         for (session, cursor) in &self.cursors {
             // The request of an open load continues it.
             let Cursor::At(seq) = *cursor else { continue };
-            let leave = Kind::Leave { session: session.clone() };
-            let leaves = self.open.iter().filter(|(_, open)| open.kind == leave);
+            let is_leave = |open: &Open| matches!(&open.kind, Kind::Leave(of) if of == session);
+            let leaves = self.open.iter().filter(|(_, open)| is_leave(open));
             let requests = sorted(leaves.map(|(id, _)| id));
-            let prompt = Kind::Prompt { session: session.clone() };
+            let is_prompt = |open: &Open| matches!(&open.kind, Kind::Prompt(of) if of == session);
             // acpd follows a session with an open prompt in any case, and from its beginning if no
             // position is named.
-            if requests.is_empty() || self.open.values().any(|open| open.kind == prompt) {
+            if requests.is_empty() || self.open.values().any(is_prompt) {
                 sessions.insert(session.clone(), seq);
             } else {
                 leaving.insert(session.clone(), Leaving { seq, requests });
