@@ -45,11 +45,6 @@ pub(super) fn look(dir: &Path, args: &[&str]) -> Result<String> {
     looking(dir, args, &[])
 }
 
-/// Like [`look`]; `None` where git reports a no by its exit code.
-pub(super) fn try_look(dir: &Path, args: &[&str]) -> Result<Option<String>> {
-    or_no(look(dir, args))
-}
-
 /// Runs git to change something, with the user's hooks and filters.
 pub(super) fn change(dir: &Path, args: &[&str]) -> Result<String> {
     let mut command = Command::new("git");
@@ -57,11 +52,6 @@ pub(super) fn change(dir: &Path, args: &[&str]) -> Result<String> {
         command.env_remove(name);
     }
     run(command, dir, args)
-}
-
-/// Like [`change`]; `None` where git reports a no by its exit code.
-pub(super) fn try_change(dir: &Path, args: &[&str]) -> Result<Option<String>> {
-    or_no(change(dir, args))
 }
 
 /// Counts the files with uncommitted changes. A submodule with changes counts as one.
@@ -94,7 +84,7 @@ fn count_below(dir: &Path, with_untracked: bool, depth: usize) -> Result<usize> 
 
 fn filters(dir: &Path) -> Result<Vec<String>> {
     let args = ["config", "--name-only", "-z", "--get-regexp", r"^filter\..*"];
-    let Some(keys) = try_look(dir, &args)? else { return Ok(Vec::new()) };
+    let Some(keys) = or_no(look(dir, &args))? else { return Ok(Vec::new()) };
     let mut names: Vec<&str> =
         keys.split('\0').filter_map(|key| Some(key.rsplit_once('.')?.0)).collect();
     names.dedup();
@@ -140,7 +130,8 @@ fn run(mut command: Command, dir: &Path, args: &[&str]) -> Result<String> {
     Err(Error::Failed { verb, said })
 }
 
-fn or_no(printed: Result<String>) -> Result<Option<String>> {
+/// `None` where git reports a no by its exit code.
+pub(super) fn or_no(printed: Result<String>) -> Result<Option<String>> {
     match printed {
         Err(Error::Failed { .. }) => Ok(None),
         printed => printed.map(Some),

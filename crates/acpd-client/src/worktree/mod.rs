@@ -11,7 +11,7 @@ mod error;
 mod git;
 
 pub use error::{Error, Result};
-use git::{change, count_changes, look, try_change, try_look};
+use git::{change, count_changes, look, or_no};
 
 const PREFIX: &str = "acpd/";
 
@@ -94,22 +94,24 @@ impl Worktree {
 
     /// Removes a worktree that is made in part.
     fn take_back(&self, dir: &Path) -> Result {
-        try_change(dir, &["worktree", "remove", "--force", &self.path])?;
+        or_no(change(dir, &["worktree", "remove", "--force", &self.path]))?;
         // Git has removed a complete worktree.
         fs::remove_dir_all(&self.path).ok();
-        try_change(dir, &["worktree", "prune"])?;
+        or_no(change(dir, &["worktree", "prune"]))?;
         // This also removes the branch's part of the configuration.
-        try_change(dir, &["branch", "--quiet", "-D", &self.branch])?;
+        or_no(change(dir, &["branch", "--quiet", "-D", &self.branch]))?;
         Ok(())
     }
 
     /// The worktree that this directory is in.
     pub fn of(dir: &Path) -> Result<Option<Worktree>> {
-        let Some(path) = try_look(dir, &["rev-parse", "--show-toplevel"])? else { return Ok(None) };
+        let Some(path) = or_no(look(dir, &["rev-parse", "--show-toplevel"]))? else {
+            return Ok(None);
+        };
         let Some(branch) = current_branch(dir)?.filter(|branch| branch.starts_with(PREFIX)) else {
             return Ok(None);
         };
-        let from = try_look(dir, &["config", "--get", &from_key(&branch)])?;
+        let from = or_no(look(dir, &["config", "--get", &from_key(&branch)]))?;
         let changed = count_changes(dir, true)?;
         let others = format!("--exclude={branch}");
         let count = ["rev-list", "--count", &branch, "--not", &others, "--branches", "--remotes"];
@@ -133,13 +135,13 @@ impl Worktree {
         let from = self.from.as_ref().ok_or_else(|| Error::FromNone(self.branch.clone()))?;
         let place = checked_out(dir, from)?.ok_or_else(|| Error::NotCheckedOut(from.clone()))?;
         // A failed merge is undone below; no work of the user may go with it.
-        let is_merging = try_look(&place, &["rev-parse", "--verify", "--quiet", "MERGE_HEAD"])?;
+        let is_merging = or_no(look(&place, &["rev-parse", "--verify", "--quiet", "MERGE_HEAD"]))?;
         if is_merging.is_some() || has_changes(&place)? {
             return Err(Error::Changes(place));
         }
         if let Err(error) = change(&place, &["merge", "--quiet", "--no-edit", &self.branch]) {
             // There may be no merge to abort.
-            try_change(&place, &["merge", "--abort"])?;
+            or_no(change(&place, &["merge", "--abort"]))?;
             let branch = self.branch.clone();
             return Err(Error::NotMerged { place, branch, why: Box::new(error) });
         }
@@ -175,7 +177,7 @@ fn place(dir: &Path) -> Result<PathBuf> {
         // A submodule.
         _ => PathBuf::from(look(dir, &["rev-parse", "--show-toplevel"])?),
     };
-    if try_look(dir, &["rev-parse", "--verify", "--quiet", "HEAD"])?.is_none() {
+    if or_no(look(dir, &["rev-parse", "--verify", "--quiet", "HEAD"]))?.is_none() {
         return Err(Error::NoCommit(top));
     }
     let name = top.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -185,7 +187,7 @@ fn place(dir: &Path) -> Result<PathBuf> {
 /// Checks that a directory and a branch can have the name.
 fn checked(dir: &Path, name: &str) -> Result<String> {
     let branch = format!("{PREFIX}{name}");
-    let is_branch = try_look(dir, &["check-ref-format", "--branch", &branch])?.is_some();
+    let is_branch = or_no(look(dir, &["check-ref-format", "--branch", &branch]))?.is_some();
     if is_branch && !name.contains('/') {
         return Ok(name.to_owned());
     }
@@ -205,7 +207,7 @@ fn free_number(dir: &Path, place: &Path) -> Result<String> {
 
 fn has_branch(dir: &Path, name: &str) -> Result<bool> {
     let reference = format!("refs/heads/{PREFIX}{name}");
-    Ok(try_look(dir, &["rev-parse", "--verify", "--quiet", &reference])?.is_some())
+    Ok(or_no(look(dir, &["rev-parse", "--verify", "--quiet", &reference]))?.is_some())
 }
 
 fn from_key(branch: &str) -> String {
@@ -213,12 +215,12 @@ fn from_key(branch: &str) -> String {
 }
 
 fn current_branch(dir: &Path) -> Result<Option<String>> {
-    try_look(dir, &["symbolic-ref", "--short", "--quiet", "HEAD"])
+    or_no(look(dir, &["symbolic-ref", "--short", "--quiet", "HEAD"]))
 }
 
 /// The directory of the repository itself, which all of its worktrees share.
 fn common_dir(dir: &Path) -> Result<PathBuf> {
-    let common = try_look(dir, &["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
+    let common = or_no(look(dir, &["rev-parse", "--path-format=absolute", "--git-common-dir"]))?;
     common.map(PathBuf::from).ok_or_else(|| Error::NoRepository(dir.to_owned()))
 }
 
