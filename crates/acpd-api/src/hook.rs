@@ -1,12 +1,19 @@
 //! The input of hooks: JSON for commands of the configuration's `[hooks]` table.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumDiscriminants, IntoStaticStr};
 
 use crate::{InteractionInfo, Outcome, Untrusted};
 
 /// Input of a hook on stdin.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, EnumDiscriminants)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[strum_discriminants(
+    name(HookEvent),
+    doc = "Events that can run a command of the configuration, with the word in `event`.",
+    derive(PartialOrd, Ord, IntoStaticStr),
+    strum(serialize_all = "snake_case")
+)]
 pub enum HookInfo {
     /// An agent has a question: a permission, a form or a page.
     Permission(InteractionInfo),
@@ -16,47 +23,6 @@ pub enum HookInfo {
     Crash(AgentTroubleInfo),
     /// An agent requires a login.
     Login(AgentTroubleInfo),
-}
-
-impl HookInfo {
-    /// Returns the kind of the event.
-    pub fn event(&self) -> HookEvent {
-        match self {
-            HookInfo::Permission(_) => HookEvent::Permission,
-            HookInfo::TurnEnd(_) => HookEvent::TurnEnd,
-            HookInfo::Crash(_) => HookEvent::Crash,
-            HookInfo::Login(_) => HookEvent::Login,
-        }
-    }
-}
-
-/// Events that can run a command of the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum HookEvent {
-    /// An agent has a question.
-    Permission,
-    /// A turn has ended.
-    TurnEnd,
-    /// An agent's process ended unexpectedly.
-    Crash,
-    /// An agent requires a login.
-    Login,
-}
-
-impl HookEvent {
-    /// All events.
-    pub const ALL: [HookEvent; 4] =
-        [HookEvent::Permission, HookEvent::TurnEnd, HookEvent::Crash, HookEvent::Login];
-
-    /// The word in `event` and `ACPD_EVENT`.
-    pub fn word(self) -> &'static str {
-        match self {
-            HookEvent::Permission => "permission",
-            HookEvent::TurnEnd => "turn_end",
-            HookEvent::Crash => "crash",
-            HookEvent::Login => "login",
-        }
-    }
 }
 
 /// A turn that has ended.

@@ -1,9 +1,8 @@
 //! State of the daemon, its agents and its sessions.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::{Display, IntoStaticStr};
 
 use crate::{AuthInfo, BudgetInfo, Untrusted, Usage};
 
@@ -363,9 +362,12 @@ pub struct McpInfo {
     pub left_out: Option<Untrusted>,
 }
 
-/// Transport of an MCP server (ACP, `McpServer`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Transport of an MCP server (ACP, `McpServer`), with the word in the protocol.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum McpKind {
     /// Standard input and output of a process that the agent starts.
     Stdio,
@@ -373,23 +375,6 @@ pub enum McpKind {
     Http,
     /// HTTP with server-sent events.
     Sse,
-}
-
-impl McpKind {
-    /// The word in the protocol.
-    pub fn word(self) -> &'static str {
-        match self {
-            McpKind::Stdio => "stdio",
-            McpKind::Http => "http",
-            McpKind::Sse => "sse",
-        }
-    }
-}
-
-impl fmt::Display for McpKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
 }
 
 /// State of an agent's process.

@@ -5,7 +5,7 @@ use acpd_api::{
     ArchiveFilter, AttachParams, AuthInfo, AuthSource, AuthState, Bucket, BudgetInfo, CancelParams,
     CaughtUp, ClientMeta, ClientToken, ConfigChanged, ConfigMistake, ConfigPlace, ConfigValue,
     ConfigValues, Cost, DaemonInfo, DaemonStopParams, Doing, DoingKind, ErrorData, ExitCode,
-    GcLimit, GcParams, GcResult, GcSession, Histogram, Hit, HookInfo, InteractionInfo,
+    GcLimit, GcParams, GcResult, GcSession, Histogram, Hit, HookEvent, HookInfo, InteractionInfo,
     JournalMetrics, Latencies, Leaving, LoadMeta, LoginMethod, LoginShellInfo, McpInfo, McpKind,
     Metrics, NewSessionMeta, OptionInfo, Outcome, PackageInfo, Part, PermissionDecided,
     PermissionMeta, PromptQueued, PromptRepeated, Question, QueueEditParams, QueueInfo,
@@ -364,7 +364,7 @@ fn what_hooks_are_told_looks_like_this() {
     ];
     for hook in &hooks {
         let told = serde_json::to_value(hook).unwrap();
-        assert_eq!(told["event"], hook.event().word());
+        assert_eq!(told["event"], <&str>::from(HookEvent::from(hook)));
         assert_eq!(&serde_json::from_value::<HookInfo>(told).unwrap(), hook);
     }
     insta::assert_json_snapshot!(hooks);

@@ -57,7 +57,7 @@ impl Hooks {
     pub fn new(config: &config::Hooks, helpers: Helpers) -> Hooks {
         let hooks = config.configured().map(|(event, command)| {
             let (command, refused) = (command.to_vec(), AtomicBool::new(false));
-            (event, Arc::new(Hook { name: event.word(), command, refused }))
+            (event, Arc::new(Hook { name: event.into(), command, refused }))
         });
         Hooks { configured: hooks.collect(), helpers, places: Arc::new(Semaphore::new(AT_ONCE)) }
     }

@@ -122,7 +122,8 @@ fn mcp_line(server: &McpInfo) -> Text {
     let globs = Text::join(server.workspace.iter().map(Text::from), ", ");
     let place = (!server.workspace.is_empty()).then(|| text!(" in {}", globs));
     let left_out = server.left_out.as_ref().map(|why| text!(": left out, {}", why));
-    text!("{} ({}){}{}", server.name, server.kind.word(), place, left_out)
+    let kind: &'static str = server.kind.into();
+    text!("{} ({}){}{}", server.name, kind, place, left_out)
 }
 
 pub(crate) fn look(state: AgentState) -> (&'static str, Role) {

@@ -5,7 +5,7 @@
 
 use acp_wire::bound::NAME;
 use acp_wire::clipped;
-use acpd_api::{AgentTroubleInfo, HookInfo, Question, TurnEndInfo, TurnEnded, escape};
+use acpd_api::{AgentTroubleInfo, HookEvent, HookInfo, Question, TurnEndInfo, TurnEnded, escape};
 use bytes::Bytes;
 
 use crate::hub::Hub;
@@ -98,7 +98,7 @@ impl Hub {
     }
 
     fn hook(&mut self, info: &HookInfo) {
-        let event = info.event();
+        let event = HookEvent::from(info);
         if self.cx.config.hooks.contains(&event) {
             let about = Bytes::from(serde_json::to_vec(info).expect("plain data"));
             self.cx.send(Effect::Hook { event, about });

@@ -140,7 +140,8 @@ impl Bench {
             line_limit: 1_000_000,
             max_clients: 64,
             cold_starts: 2,
-            hooks: HookEvent::ALL.into(),
+            hooks: [HookEvent::Permission, HookEvent::TurnEnd, HookEvent::Crash, HookEvent::Login]
+                .into(),
             keep_deleted: 0,
             notify: true,
             workspaces: Vec::new(),

@@ -166,14 +166,13 @@ impl Workspace {
 impl Hooks {
     /// Returns the events that have a command.
     pub fn configured(&self) -> impl Iterator<Item = (HookEvent, &[String])> {
-        let command = |event| match event {
-            HookEvent::Permission => &self.on_permission,
-            HookEvent::TurnEnd => &self.on_turn_end,
-            HookEvent::Crash => &self.on_crash,
-            HookEvent::Login => &self.on_login,
-        };
-        let all = HookEvent::ALL.into_iter().map(move |event| (event, command(event).as_slice()));
-        all.filter(|(_, command)| !command.is_empty())
+        let all = [
+            (HookEvent::Permission, self.on_permission.as_slice()),
+            (HookEvent::TurnEnd, self.on_turn_end.as_slice()),
+            (HookEvent::Crash, self.on_crash.as_slice()),
+            (HookEvent::Login, self.on_login.as_slice()),
+        ];
+        all.into_iter().filter(|(_, command)| !command.is_empty())
     }
 }
 
