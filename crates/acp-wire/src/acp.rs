@@ -12,21 +12,9 @@ mod read;
 mod session;
 mod write;
 
-pub use content::{ContentBlock, fence, file_uri, image_type, uri_part};
-pub use elicitation::{
-    Choice, ElicitationAnswer, ElicitationMode, ElicitationRequest, Field, FieldKind, Form,
-};
+pub use content::*;
+pub use elicitation::*;
 pub(crate) use read::Reader;
-pub use read::{
-    AgentCapabilities, AuthMethod, ClientCapabilities, ClientInitialize, Implementation,
-    InitializeResult, Steering, TerminalLogin, Unreadable,
-};
-pub use session::{
-    ConfigOption, Mode, Modes, NewSessionResult, PermissionAnswer, PermissionOption,
-    PermissionRequest, PromptParams, SessionInfo, SessionList, SessionParams, SteeringOutcome,
-    TOOL_KINDS, cancelled_request, stop_reason,
-};
-pub use write::{
-    Services, SessionUpdate, SetConfigOptionParams, SetModeParams, Update, initialize_params,
-    steering_params,
-};
+pub use read::*;
+pub use session::*;
+pub use write::*;

@@ -41,59 +41,33 @@ mod usage;
 mod watch;
 mod who;
 
-pub use auth::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod};
-pub use copy::{CopyLine, CopyReport};
-pub use environment::{Environment, is_named};
-pub use error::{ErrorData, Reason};
-pub use exit::{ExitCode, LOGIN_NOT_BEGUN};
-pub use gc::{GcLimit, GcParams, GcResult, GcSession};
-pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
-pub use info::{
-    AgentInfo, AgentState, ConfigChanged, ConfigMistake, ConfigPlace, ConfigReport, ConfigValue,
-    ConfigValues, DaemonInfo, Doing, DoingKind, LoginShellInfo, McpInfo, McpKind, PackageInfo,
-    Reseed, RestoreLevel, SessionInfo, SessionRowKey, SessionState, ShimInfo, Status, StoreState,
-    TurnInfo, TurnState, VariableFrom, VariableInfo,
-};
-pub use interaction::{
-    AnswerInfo, AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo,
-    InteractionList, OptionInfo, PermissionDecided, PolicyList, PolicyTestParams, Question,
-    QuestionAnswered, RememberedInfo,
-};
-pub use meta::{ClientMeta, Meta, NewSessionMeta, PermissionMeta, PromptMeta, Role, UpdateMeta};
-pub use metrics::{
-    AgentMetrics, Bucket, Histogram, JournalMetrics, Latencies, Metrics, QueueMetrics, TurnMetrics,
-};
-pub use nearest::nearest;
-pub use notice::{
-    AgentNotice, CaughtUp, Outcome, PromptQueued, PromptRepeated, Restored, SessionGone,
-    SessionNotice, SessionsExpired, Skipped, StateChanged, TurnEnded, TurnStarted, Unanswered,
-};
-pub use params::{
-    AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams,
-    DaemonRestartParams, DaemonStopParams, Empty, LogEntry, LogLevel, LogLevelParams, LogParams,
-    LogResult, McpCallParams, McpServerList, MoveParams, RemoveParams, RemoveResult, RenameParams,
-    RestartParams, SessionList, SessionListParams, SessionRef, StatusParams, TitleParams,
-    UndoParams, UndoResult,
-};
-pub use queue::{
-    CancelResult, QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep,
-    QueuedPrompt,
-};
-pub use reseed::ReseedParams;
-pub use resume::{Answered, ClientToken, Leaving, LoadMeta, RawId, Received, Resume, Resumed};
-pub use scope::Scope;
-pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
-pub use shown::{RawCall, Shown, ShownDiff, ShownUnclear};
-pub use tools::Tools;
-pub use trace::{Direction, LineKind, TraceParams, Traced};
+pub use auth::*;
+pub use copy::*;
+pub use environment::*;
+pub use error::*;
+pub use exit::*;
+pub use gc::*;
+pub use hook::*;
+pub use info::*;
+pub use interaction::*;
+pub use meta::*;
+pub use metrics::*;
+pub use nearest::*;
+pub use notice::*;
+pub use params::*;
+pub use queue::*;
+pub use reseed::*;
+pub use resume::*;
+pub use scope::*;
+pub use search::*;
+pub use shown::*;
+pub use tools::*;
+pub use trace::*;
 pub use under_agent::UnderAgent;
-pub use untrusted::Untrusted;
-pub use usage::{
-    Amount, BudgetInfo, Cost, Tokens, TurnUsage, Usage, UsageBy, UsageParams, UsageReport,
-    UsageTotal,
-};
-pub use watch::{Changed, Removed, Watched};
-pub use who::{ClientName, CutShort};
+pub use untrusted::*;
+pub use usage::*;
+pub use watch::*;
+pub use who::*;
 
 /// The key of acpd's own members in `_meta` and `error.data`.
 pub const NAMESPACE: &str = "_acpd";

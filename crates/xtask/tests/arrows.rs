@@ -380,15 +380,27 @@ impl Modules {
         module
     }
 
-    /// The child from which a module has this name by a `use`.
+    /// The child from which a module has this name by a `use`, or by one of all that is public.
     fn reexported(&self, module: &[String], name: &str) -> Option<Vec<String>> {
         let code = self.files.get(module)?;
-        let uses = code.split("use ").skip(1).flat_map(paths);
-        uses.filter(|path| path.last().is_some_and(|last| last == name)).find_map(|path| {
-            let child = [module, &path[..1]].concat();
-            self.files.contains_key(&child).then_some(child)
-        })
+        let child = |first: &str| [module, &[first.to_owned()]].concat();
+        let uses = code.split("use ").skip(1);
+        let named = uses
+            .clone()
+            .flat_map(paths)
+            .filter(|path| path.last().is_some_and(|last| last == name));
+        let of_all = uses.filter_map(|rest| Some(rest.split_once("::*;")?.0));
+        let is_declared =
+            |first: &&str| self.files.get(&child(first)).is_some_and(|code| declares(code, name));
+        let found = named.map(|path| child(&path[0])).find(|child| self.files.contains_key(child));
+        found.or_else(|| of_all.filter(is_declared).map(child).next())
     }
+}
+
+/// Returns whether code has a public item of this name.
+fn declares(code: &str, name: &str) -> bool {
+    let words: Vec<&str> = code.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    words.windows(3).any(|words| words[0] == "pub" && words[2] == name)
 }
 
 /// The paths of a tree such as `a::{b, c::d}` at the beginning of a text.
