@@ -2,21 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use acp_wire::Id;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-
-/// The id of a request as its sender wrote it. Ids go back byte for byte, so they compare as text.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct RawId(pub Box<RawValue>);
-
-impl PartialEq for RawId {
-    fn eq(&self, other: &RawId) -> bool {
-        self.0.get() == other.0.get()
-    }
-}
-
-impl Eq for RawId {}
 
 /// `client` in [`crate::ClientMeta`]: a client that resumes after a lost connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,10 +28,10 @@ pub struct Resume {
     pub leaving: BTreeMap<String, Leaving>,
     /// Open requests of the client.
     #[serde(default)]
-    pub open: Vec<RawId>,
+    pub open: Vec<Id>,
     /// acpd's requests that the client has not answered.
     #[serde(default)]
-    pub asked: Vec<RawId>,
+    pub asked: Vec<Id>,
 }
 
 /// A session that a client is leaving: the client still follows it if the request fails.
@@ -53,7 +40,7 @@ pub struct Leaving {
     /// Last received sequence number.
     pub seq: u64,
     /// Open requests of the client to close, delete, archive or detach the session.
-    pub requests: Vec<RawId>,
+    pub requests: Vec<Id>,
 }
 
 /// `agentCapabilities._meta._acpd` in the answer to `initialize`, for a client with a token. A
@@ -66,7 +53,7 @@ pub struct Resumed {
     pub received: u64,
     /// Open requests that acpd no longer knows, to send again as new lines.
     #[serde(default)]
-    pub again: Vec<RawId>,
+    pub again: Vec<Id>,
 }
 
 /// Number of the client's safe lines: acpd has committed them or does not need them.
@@ -82,7 +69,7 @@ pub struct Received {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answered {
     /// The ids of their requests.
-    pub ids: Vec<RawId>,
+    pub ids: Vec<Id>,
 }
 
 /// `_meta._acpd` of a client's `session/load`.

@@ -1,7 +1,7 @@
+use acp_wire::Id;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::resume::RawId;
 use crate::shown::is_zero;
 use crate::{SessionRef, Untrusted};
 
@@ -44,7 +44,7 @@ pub struct Traced {
     pub kind: LineKind,
     /// Id of the request, or of the answered one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<RawId>,
+    pub id: Option<Id>,
     /// Method of the line, or of the answered request, if that was traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<Untrusted>,

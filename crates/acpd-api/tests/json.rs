@@ -1,5 +1,6 @@
 //! The JSON of this crate is an interface: a change here is a change for every client.
 
+use acp_wire::Id;
 use acpd_api::{
     AgentInfo, AgentMetrics, AgentNotice, AgentState, AgentTroubleInfo, Amount, Answered,
     ArchiveFilter, AttachParams, AuthInfo, AuthSource, AuthState, Bucket, BudgetInfo, CancelParams,
@@ -9,7 +10,7 @@ use acpd_api::{
     JournalMetrics, Latencies, Leaving, LoadMeta, LoginMethod, LoginShellInfo, McpInfo, McpKind,
     Metrics, NewSessionMeta, OptionInfo, Outcome, PackageInfo, Part, PermissionDecided,
     PermissionMeta, PromptQueued, PromptRepeated, Question, QueueEditParams, QueueInfo,
-    QueueMetrics, QueueRemoveParams, QueuedPrompt, RawCall, RawId, Reason, Received, RemoveParams,
+    QueueMetrics, QueueRemoveParams, QueuedPrompt, RawCall, Reason, Received, RemoveParams,
     RemoveResult, RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role,
     SearchParams, SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice,
     SessionRef, SessionRowKey, SessionState, SessionsExpired, ShimInfo, Shown, ShownDiff,
@@ -436,7 +437,7 @@ fn a_search_and_its_hits_look_like_this() {
     ));
 }
 
-fn id(text: &str) -> RawId {
+fn id(text: &str) -> Id {
     serde_json::from_str(text).expect("an id")
 }
 

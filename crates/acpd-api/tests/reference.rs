@@ -160,7 +160,7 @@ fn json(ty: &Type, types: &BTreeMap<String, Item>) -> String {
         ("bool", []) => "boolean".to_owned(),
         ("u8" | "u16" | "u32" | "u64" | "i64" | "f64" | "Amount", []) => "number".to_owned(),
         ("RawValue" | "Value", []) => "JSON".to_owned(),
-        ("RawId", []) => "id".to_owned(),
+        ("Id", []) => "id".to_owned(),
         (name, []) => {
             assert!(types.contains_key(name), "no type {name}");
             format!("[{name}](#{})", name.to_lowercase())

@@ -22,8 +22,8 @@ use acp_wire::{
     set_member, str_at,
 };
 use acpd_api::{
-    Answered, ClientToken, Empty, Leaving, NAMESPACE, RawId, Reason, Received,
-    Resume as ResumeMeta, Resumed, method,
+    Answered, ClientToken, Empty, Leaving, NAMESPACE, Reason, Received, Resume as ResumeMeta,
+    Resumed, method,
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -276,7 +276,7 @@ impl Resumption {
             Phase::Greeting { .. } => out.push_back(self.with_token(&self.hello, None)),
             Phase::Resumable { generation } => {
                 let resume = self.resume(generation.clone());
-                let id = Id::from_raw(&raw(RETURN_ID)).unwrap_or_else(Id::null);
+                let id = serde_json::from_str(RETURN_ID).unwrap_or_else(|_| Id::null());
                 out.push_back(set_id(&self.with_token(&self.hello, Some(resume)), &id));
                 self.connection = Connection::Returning;
             }
@@ -424,7 +424,7 @@ impl Resumption {
             Outcome::Error(_) => None,
         };
         request.kind.end(id, result, &mut self.cursors);
-        let answered = Answered { ids: vec![raw_id(id)] };
+        let answered = Answered { ids: vec![id.clone()] };
         self.send_counted(build::notification(method::CLIENT_ANSWERED, &answered), out);
         Ok(Verdict::Pass)
     }
@@ -492,14 +492,13 @@ impl Resumption {
 
     /// Sends again the other requests that acpd no longer knows, under new numbers in their old
     /// order. An `initialize` has no number.
-    fn renumber_unknown(&mut self, unknown: &[RawId], out: &mut VecDeque<Bytes>) {
+    fn renumber_unknown(&mut self, unknown: &[Id], out: &mut VecDeque<Bytes>) {
         let mut again: Vec<(u64, Id)> = self
             .open
             .iter()
             .filter(|(id, request)| {
-                let named = unknown.iter().any(|unknown| unknown.0.get() == id.raw());
                 let is_never_kept = matches!(request.kind, Kind::Load(_) | Kind::Initialize);
-                request.number <= self.committed && (named || is_never_kept)
+                request.number <= self.committed && (unknown.contains(id) || is_never_kept)
             })
             .map(|(id, request)| (request.number, id.clone()))
             .collect();
@@ -638,18 +637,10 @@ fn resumed(result: &RawValue) -> Option<Resumed> {
     member(result, &["agentCapabilities", "_meta", NAMESPACE])
 }
 
-fn raw(text: &str) -> Box<RawValue> {
-    RawValue::from_string(text.to_owned()).expect("an id is JSON")
-}
-
-fn raw_id(id: &Id) -> RawId {
-    RawId(raw(id.raw()))
-}
-
-fn sorted<'a>(ids: impl Iterator<Item = &'a Id>) -> Vec<RawId> {
-    let mut ids: Vec<&Id> = ids.collect();
+fn sorted<'a>(ids: impl Iterator<Item = &'a Id>) -> Vec<Id> {
+    let mut ids: Vec<Id> = ids.cloned().collect();
     ids.sort_unstable();
-    ids.into_iter().map(raw_id).collect()
+    ids
 }
 
 fn number(text: &[u8]) -> Option<u64> {

@@ -14,7 +14,7 @@ const CRATES: [(&str, &str); 18] = [
     ("acpd-shim", "acpd-sys"),
     ("acpd-services", "acpd-sys"),
     ("acpd-policy", "acp-wire"),
-    ("acpd-api", ""),
+    ("acpd-api", "acp-wire"),
     ("acpd-view", "acp-wire acpd-api acpd-policy"),
     ("acpd-core", "acp-wire acpd-api acpd-policy"),
     ("acpd-store", "acp-wire acpd-api acpd-core acpd-sys"),

@@ -138,7 +138,7 @@ fn line(traced: &Traced) -> Text {
         line += text!(" {}", update);
     }
     if let Some(id) = &traced.id {
-        line += text!(" #{}", Untrusted::from(id.0.get()));
+        line += text!(" #{}", Untrusted::from(id.raw()));
     }
     if let Some(took) = traced.took {
         line += text!(" after {}", took_of(took));

@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::{Id, build, locate};
-use acpd_api::{Answered, RawId, Received, Resume, method};
+use acpd_api::{Answered, Received, Resume, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -114,7 +114,7 @@ impl Clients {
     /// `resume`: the client's state; `waits_for`: its requests that are open here.
     pub(crate) fn come_back(&mut self, client: ClientId, resume: Resume, waits_for: Vec<Id>) {
         let Some(known) = self.resumable.get(&client) else { return };
-        let open = ids(&resume.open);
+        let open = &resume.open;
         let is_known = |id: &Id| waits_for.contains(id) || known.replies.contains_key(id);
         let again = open.iter().filter(|id| !is_known(id)).cloned().collect();
         if let Some(client) = self.connected.get_mut(&client) {
@@ -134,10 +134,9 @@ impl Clients {
 
     /// Returns the number of committed lines and the requests to send again
     /// ([`acpd_api::Resumed`]).
-    pub(crate) fn resumed(&self, client: ClientId) -> Option<(u64, Vec<RawId>)> {
+    pub(crate) fn resumed(&self, client: ClientId) -> Option<(u64, Vec<Id>)> {
         let (here, known) = (self.connected.get(&client)?, self.resumable.get(&client)?);
-        let raw = |id: &Id| RawValue::from_string(id.raw().to_owned()).ok().map(RawId);
-        Some((known.received, here.again.iter().filter_map(raw).collect()))
+        Some((known.received, here.again.clone()))
     }
 
     pub(crate) fn wait_longer(&mut self, ms: u64) {
@@ -210,8 +209,8 @@ impl Clients {
         params: Option<&RawValue>,
     ) {
         let answered = params.and_then(|params| serde_json::from_str(params.get()).ok());
-        let Answered { ids: taken } = answered.unwrap_or_default();
-        for id in ids(&taken) {
+        let Answered { ids } = answered.unwrap_or_default();
+        for id in ids {
             let open = self.connected.get_mut(&client).and_then(|here| here.open.get_mut(&id));
             if let Some(open) = open.filter(|open| open.given_up) {
                 open.kept = false;
@@ -222,10 +221,10 @@ impl Clients {
         }
     }
 
-    pub(crate) fn has_succeeded(&self, client: ClientId, requests: &[RawId]) -> bool {
+    pub(crate) fn has_succeeded(&self, client: ClientId, requests: &[Id]) -> bool {
         self.resumable.get(&client).is_some_and(|known| {
-            let replies = ids(requests).into_iter().filter_map(|id| known.replies.get(&id));
-            replies.into_iter().any(|reply| locate(&reply.line, &["result"]).is_some())
+            let mut replies = requests.iter().filter_map(|id| known.replies.get(id));
+            replies.any(|reply| locate(&reply.line, &["result"]).is_some())
         })
     }
 
@@ -234,10 +233,10 @@ impl Clients {
         &mut self,
         cx: &mut Cx,
         client: ClientId,
-        open: &[RawId],
+        open: &[Id],
     ) -> Vec<ReplyRow> {
         let Some(known) = self.resumable.get_mut(&client) else { return Vec::new() };
-        let open: BTreeSet<Id> = ids(open).into_iter().collect();
+        let open: BTreeSet<&Id> = open.iter().collect();
         let had = known.replies.keys().filter(|id| !open.contains(id)).cloned();
         for id in had.collect::<Vec<_>>() {
             known.confirm(cx, &id);
@@ -285,8 +284,4 @@ impl Resumable {
             cx.record(Record::ReplyGone { token: self.token.clone(), id: id.clone() });
         }
     }
-}
-
-pub(crate) fn ids(raw: &[RawId]) -> Vec<Id> {
-    raw.iter().filter_map(|id| Id::from_raw(&id.0)).collect()
 }

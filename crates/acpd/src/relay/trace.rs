@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use acp_wire::{Body, Id, Message, Outcome, build, parse, str_at};
-use acpd_api::{Direction, LineKind, RawId, Traced, method, redact};
+use acpd_api::{Direction, LineKind, Traced, method, redact};
 use acpd_core::ids::{ClientId, HostId, Time};
 use acpd_core::{Hub, Trace, TraceOf};
 use bytes::Bytes;
@@ -44,7 +44,7 @@ struct Tracer {
     full: bool,
     method: Option<Pattern>,
     /// Unanswered requests by sender. The oldest are forgotten first.
-    open: BTreeMap<(Peer, bool, String), ShownRequest>,
+    open: BTreeMap<(Peer, bool, Id), ShownRequest>,
     missed: u64,
 }
 
@@ -155,7 +155,7 @@ impl Tracer {
         hub: &Hub,
         sinks: &Sinks,
     ) -> bool {
-        let id = seen.id.as_ref().map(|id| serde_json::to_string(id).unwrap_or_default());
+        let id = seen.id.clone();
         // An answer goes the other way than its request.
         let asked = match &id {
             Some(id) if seen.is_answer() => self.open.remove(&(way.peer, !way.to_peer, id.clone())),
@@ -188,7 +188,7 @@ impl Tracer {
                 agent,
                 client,
                 kind: seen.kind,
-                id: id.as_ref().and_then(|id| RawValue::from_string(id.clone()).ok()).map(RawId),
+                id: id.clone(),
                 method: method.map(Into::into),
                 update: seen.update.as_deref().map(Into::into),
                 session_id: session.map(Into::into),

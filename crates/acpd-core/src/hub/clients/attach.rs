@@ -4,7 +4,6 @@ use acp_wire::{build, remove_member, set_member};
 use acpd_api::{NAMESPACE, Resume, Role, SessionGone, method};
 use serde_json::json;
 
-use crate::clients::resumable::ids;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, Requester, Seq, SessionKey};
 use crate::input::{Effect, ReadStyle, SessionValues, ToClient};
@@ -137,7 +136,6 @@ impl Hub {
         let here = &self.clients[&client];
         let Some(profile) = here.profile.clone() else { return };
         let (role, number) = (here.role, here.number);
-        let (asked, waits_for) = (ids(&asked), ids(&open));
         for id in &asked {
             let number = id.as_issued().map(InteractionId);
             let mut stands =
@@ -170,7 +168,7 @@ impl Hub {
             self.attach_from_start(client, session);
         }
         // A prompt may still be queued here whose client got an error of unknown outcome.
-        let is_awaited = |to: &Requester| to.client == client && waits_for.contains(&to.id);
+        let is_awaited = |to: &Requester| to.client == client && open.contains(&to.id);
         let waits = |session: &Session| session.senders().any(is_awaited);
         let prompted = self.sessions.iter().filter(|(_, session)| waits(session));
         for key in prompted.map(|(key, _)| *key).collect::<Vec<_>>() {
