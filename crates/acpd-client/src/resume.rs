@@ -18,7 +18,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use acp_wire::{
-    ErrorObject, Id, Message, Outcome, build, code, locate, parse, remove_member, set_id,
+    ErrorObject, Id, Message, Outcome, build, code, count_at, locate, parse, remove_member, set_id,
     set_member, str_at,
 };
 use acpd_api::{
@@ -553,7 +553,7 @@ impl Resumption {
                 return Verdict::Swallow;
             }
             method::CAUGHT_UP => {
-                let seq = locate(text, &["seq"]).and_then(|at| number(&text[at]));
+                let seq = count_at(text, &["seq"]);
                 if let (Some(session), Some(seq)) = (str_at(text, &["sessionId"]), seq) {
                     Cursor::caught_up(&mut self.cursors, &session, seq);
                 }
@@ -577,7 +577,7 @@ impl Resumption {
 
     /// Takes a line of a journal: the user gets it once, with its number only if wanted.
     fn numbered_line(&mut self, text: &[u8]) -> Verdict {
-        let seq = locate(text, &["_meta", NAMESPACE, "seq"]).and_then(|at| number(&text[at]));
+        let seq = count_at(text, &["_meta", NAMESPACE, "seq"]);
         // A line of a subagent names the journal in which it has its number.
         let session =
             str_at(text, &["_meta", NAMESPACE, "session"]).or_else(|| str_at(text, &["sessionId"]));
@@ -641,10 +641,6 @@ fn sorted<'a>(ids: impl Iterator<Item = &'a Id>) -> Vec<Id> {
     let mut ids: Vec<Id> = ids.cloned().collect();
     ids.sort_unstable();
     ids
-}
-
-fn number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 #[cfg(test)]
