@@ -4,14 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ClientToken, Shown};
 
-/// acpd's part of `_meta`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub struct Meta<T> {
-    /// acpd's member of `_meta`.
-    #[serde(rename = "_acpd", default)]
-    pub own: T,
-}
-
 /// `_meta._acpd` of a client's `initialize`: its wishes beyond plain ACP.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::acp::Steering;
 use acp_wire::{Body, Id, build};
-use acpd_api::HookEvent;
+use acpd_api::HookEvent::{Crash, Login, Permission, TurnEnd};
 use acpd_core::ids::{ClientId, HostId, SessionKey, Time};
 use acpd_core::profile::{Config, OnLost, Profile, Sharing};
 use acpd_core::record::{Record, TurnStage};
@@ -166,8 +166,7 @@ impl World {
             line_limit: 1 << 20,
             max_clients: 1 << 10,
             cold_starts: self.cold_starts,
-            hooks: [HookEvent::Permission, HookEvent::TurnEnd, HookEvent::Crash, HookEvent::Login]
-                .into(),
+            hooks: [Permission, TurnEnd, Crash, Login].into(),
             keep_deleted: self.keep_deleted,
             notify: true,
             quirks: BTreeMap::new(),
