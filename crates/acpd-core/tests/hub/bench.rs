@@ -468,7 +468,7 @@ impl Bench {
             }
             Effect::Hook { event, about } => {
                 let about: Value = serde_json::from_slice(&about).expect("the hub tells JSON");
-                assert_eq!(about["event"], event.word());
+                assert_eq!(about["event"], <&str>::from(event));
                 self.hooks.push(about);
             }
             Effect::Notify { title, body } => self.notified.push((title, body)),
