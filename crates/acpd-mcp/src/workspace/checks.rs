@@ -32,7 +32,7 @@ use which::which;
 
 use super::DiagnosticsArgs;
 use super::findings::{Finding, findings};
-use super::folders::{Folders, Wanted};
+use super::folders::Folders;
 use crate::failure::Failure;
 use crate::options::DETECT;
 use crate::report::line;
@@ -212,12 +212,11 @@ fn detected(cwd: &Path) -> Vec<String> {
 /// there are too many.
 fn state_of(folders: &Folders) -> Result<Option<u64>, Failure> {
     let mut hash = DefaultHasher::new();
-    let all = Wanted { path: None, ignored: false };
-    let more = folders.walk(all, |found| {
-        if found.kind == Kind::File {
-            let meta = found.path.metadata().ok();
+    let more = folders.walk(None, false, |path, kind| {
+        if kind == Kind::File {
+            let meta = path.metadata().ok();
             let changed = meta.as_ref().and_then(|meta| meta.modified().ok());
-            (&found.path, meta.map(|meta| meta.len()), changed).hash(&mut hash);
+            (path, meta.map(|meta| meta.len()), changed).hash(&mut hash);
         }
         true
     })?;

@@ -32,20 +32,6 @@ pub(super) struct Folders {
     until: Instant,
 }
 
-#[derive(Debug)]
-pub(super) struct Found {
-    pub(super) path: PathBuf,
-    pub(super) kind: Kind,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
-    /// A file, or a folder with all below it; `None` for all folders.
-    pub(super) path: Option<&'a Path>,
-    /// Includes files that git ignores.
-    pub(super) ignored: bool,
-}
-
 impl Folders {
     pub(super) fn open(named: &[PathBuf]) -> Result<Folders, Failure> {
         let real = |path: &PathBuf| {
@@ -89,14 +75,16 @@ impl Folders {
         Instant::now() >= self.until
     }
 
-    /// Calls `each` for the wanted entries in order of their names, until it returns `false`.
-    /// Returns why there may be more.
+    /// Calls `each` for a file, for all below a folder, or for all in all folders, in order of their
+    /// names, until it returns `false`; with `ignored` also for files that git ignores. Returns why
+    /// there may be more.
     pub(super) fn walk(
         &self,
-        wanted: Wanted<'_>,
-        mut each: impl FnMut(Found) -> bool,
+        path: Option<&Path>,
+        ignored: bool,
+        mut each: impl FnMut(&Path, Kind) -> bool,
     ) -> Result<Option<&'static str>, Failure> {
-        let starts = match wanted.path {
+        let starts = match path {
             Some(path) => vec![self.named(path)],
             None => self.all.clone(),
         };
@@ -109,11 +97,11 @@ impl Folders {
                 continue;
             }
             if kind == Kind::File {
-                each(Found { path: start, kind });
+                each(&start, kind);
                 continue;
             }
             let mut walk = WalkBuilder::new(&start);
-            walk.standard_filters(!wanted.ignored).hidden(false);
+            walk.standard_filters(!ignored).hidden(false);
             walk.filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
             walk.sort_by_file_name(Ord::cmp).current_dir(self.cwd());
             // Unreadable entries do not exist for this agent.
@@ -127,7 +115,7 @@ impl Folders {
                 }
                 let path = entry.into_path();
                 let Ok(kind) = self.roots.kind(&path) else { continue };
-                if !each(Found { path, kind }) {
+                if !each(&path, kind) {
                     return Ok(None);
                 }
             }
@@ -237,10 +225,9 @@ mod links {
                 path = work.join(path);
             }
             let real = folders.named(&path).canonicalize();
-            let wanted = Wanted { path: Some(&path), ignored: true };
             let mut seen = Vec::new();
-            let walked = folders.walk(wanted, |found| {
-                seen.push(found.path.canonicalize().unwrap());
+            let walked = folders.walk(Some(&path), true, |path, _| {
+                seen.push(path.canonicalize().unwrap());
                 true
             });
             prop_assert!(seen.iter().all(|path| path.starts_with(&work)), "{path:?}: {seen:?}");
@@ -263,14 +250,13 @@ mod links {
         fs::write(outside.join("secret"), "").unwrap();
         let folders = Folders::open(std::slice::from_ref(&work)).unwrap();
         let mut seen = Vec::new();
-        let all = Wanted { path: None, ignored: false };
-        let walked = folders.walk(all, |found| {
-            if found.path.ends_with("0") {
+        let walked = folders.walk(None, false, |path, _| {
+            if path.ends_with("0") {
                 // The folder was one when its name was read, and leads out when the walk enters it.
                 fs::rename(work.join("a"), work.join("b")).unwrap();
                 symlink(&outside, work.join("a")).unwrap();
             }
-            seen.push(folders.shown(&found.path));
+            seen.push(folders.shown(path));
             true
         });
         assert_eq!(walked.unwrap(), None);
@@ -279,8 +265,8 @@ mod links {
         fs::rename(work.join("b"), work.join("a")).unwrap();
         seen.clear();
         folders
-            .walk(all, |found| {
-                seen.push(folders.shown(&found.path));
+            .walk(None, false, |path, _| {
+                seen.push(folders.shown(path));
                 true
             })
             .unwrap();

@@ -7,7 +7,7 @@ use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 
-use super::folders::{Folders, Page, Wanted, around};
+use super::folders::{Folders, Page, around};
 use super::{FindArgs, SearchArgs, Workspace};
 use crate::failure::Failure;
 
@@ -52,13 +52,12 @@ impl Workspace {
             cut: None,
         };
         let mut unread = 0;
-        let wanted = Wanted { path: args.path.as_deref(), ignored: args.ignored };
-        let more = folders.walk(wanted, |found| {
-            if found.kind != Kind::File || glob.matched(&found.path, false).is_ignore() {
+        let more = folders.walk(args.path.as_deref(), args.ignored, |path, kind| {
+            if kind != Kind::File || glob.matched(path, false).is_ignore() {
                 return true;
             }
-            hits.head = Some(folders.shown(&found.path));
-            let searched = open(&folders.roots, &found.path, folders.effort())
+            hits.head = Some(folders.shown(path));
+            let searched = open(&folders.roots, path, folders.effort())
                 .map_err(io::Error::other)
                 .and_then(|file| searcher.search_reader(&matcher, file, &mut hits));
             unread += usize::from(searched.is_err());
@@ -78,15 +77,12 @@ impl Workspace {
     pub(crate) fn find(&self, args: &FindArgs) -> Result<String, Failure> {
         let folders = Folders::open(&self.folders)?;
         let glob = folders.glob(Some(&args.glob))?;
-        let wanted = Wanted { path: args.path.as_deref(), ignored: args.ignored };
         let mut page = Page::new(NAMES);
         let (mut shown, mut left_out) = (0_usize, 0_usize);
-        let more = folders.walk(wanted, |found| {
-            let is_one =
-                found.kind != Kind::Directory && !glob.matched(&found.path, false).is_ignore();
-            if is_one {
+        let more = folders.walk(args.path.as_deref(), args.ignored, |path, kind| {
+            if kind != Kind::Directory && !glob.matched(path, false).is_ignore() {
                 // After the first name that does not fit, shorter ones are left out, too.
-                let fits = left_out == 0 && page.line(&folders.shown(&found.path));
+                let fits = left_out == 0 && page.line(&folders.shown(path));
                 *(if fits { &mut shown } else { &mut left_out }) += 1;
             }
             true
