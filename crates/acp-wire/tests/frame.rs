@@ -168,13 +168,6 @@ fn text_that_is_not_junk_stays() {
 }
 
 #[test]
-fn offsets_go_on_from_where_the_stream_was_left() {
-    let mut framer = Framer::with_offset(LIMIT, 1000);
-    framer.push(b"{}\n");
-    assert_eq!(framer.next_frame().map(|frame| frame.end), Some(1003));
-}
-
-#[test]
 fn a_line_at_the_limit_passes_and_one_byte_more_does_not() {
     let fits = [b"x".repeat(LIMIT), b"\n".to_vec()].concat();
     assert!(matches!(&whole(LIMIT, &fits).0[0].body, Body::Line(_)));

@@ -74,29 +74,24 @@ impl Connection {
         params: &P,
     ) -> Result<R, CallError> {
         let again = self.again.take();
-        match (self.call_once(method, params), again) {
-            (
-                Err(CallError::Ended(
-                    LinkError::Closed
-                    | LinkError::Io(_)
-                    | LinkError::Dismissed(_)
-                    | LinkError::Stopped,
-                )),
-                Some(options),
-            ) => {
-                *self = connect(&options).map_err(|error| match error {
-                    ConnectError::NotAnswering(silent) => LinkError::NotAnswering(silent),
-                    error @ (ConnectError::Spawn(_)
-                    | ConnectError::StartFailed { .. }
-                    | ConnectError::StartDied { .. }
-                    | ConnectError::StartTimedOut { .. }) => LinkError::NotStarted(error),
-                    _ => LinkError::Closed,
-                })?;
-                self.again = None;
-                self.call_once(method, params)
-            }
-            (answer, _) => answer,
-        }
+        let answer = self.call_once(method, params);
+        let Err(CallError::Ended(
+            LinkError::Closed | LinkError::Io(_) | LinkError::Dismissed(_) | LinkError::Stopped,
+        )) = &answer
+        else {
+            return answer;
+        };
+        let Some(options) = again else { return answer };
+        *self = connect(&options).map_err(|error| match error {
+            ConnectError::NotAnswering(silent) => LinkError::NotAnswering(silent),
+            error @ (ConnectError::Spawn(_)
+            | ConnectError::StartFailed { .. }
+            | ConnectError::StartDied { .. }
+            | ConnectError::StartTimedOut { .. }) => LinkError::NotStarted(error),
+            _ => LinkError::Closed,
+        })?;
+        self.again = None;
+        self.call_once(method, params)
     }
 
     fn call_once<P: Serialize, R: DeserializeOwned>(
