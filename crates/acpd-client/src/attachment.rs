@@ -242,13 +242,10 @@ pub fn stdin() -> Result<(String, bool)> {
     let what = "stdin";
     let bytes = read_all(io::stdin().lock()).map_err(failed)?;
     let bytes = bytes.ok_or_else(|| too_big(what))?;
-    match String::from_utf8(bytes) {
-        Err(error) if !error.as_bytes().contains(&0) => {
-            Ok((String::from_utf8_lossy(error.as_bytes()).into_owned(), true))
-        }
-        Err(error) => Err(no_text(what).with_hint(recode(error.as_bytes()))),
-        Ok(text) => Ok((decoded(text.into_bytes(), what)?, false)),
+    if std::str::from_utf8(&bytes).is_err() && !bytes.contains(&0) {
+        return Ok((String::from_utf8_lossy(&bytes).into_owned(), true));
     }
+    Ok((decoded(bytes, what)?, false))
 }
 
 /// A hint how to convert a text to UTF-8.

@@ -2,17 +2,17 @@ use std::io;
 use std::path::PathBuf;
 
 use acp_wire::ErrorObject;
-use acpd_api::{ErrorData, Untrusted};
+use acpd_api::{ErrorData, NAMESPACE, Untrusted};
 use acpd_sys::files::DirError;
 use acpd_sys::lock::{self, LockError};
 use acpd_sys::paths::Paths;
 use acpd_sys::process::{self, Condition, condition};
 use acpd_sys::startup::SpawnError;
 use acpd_sys::users::UserId;
-use serde::Deserialize;
 use thiserror::Error;
 
 use crate::program::obstacle;
+use crate::request::member;
 
 /// Reasons why there is no connection.
 #[derive(Debug, Error)]
@@ -227,13 +227,7 @@ impl CallError {
 
 /// The member `_acpd` of an error's data.
 pub fn error_data(error: &ErrorObject) -> Option<ErrorData> {
-    #[derive(Deserialize)]
-    struct Data {
-        #[serde(rename = "_acpd")]
-        acpd: ErrorData,
-    }
-    let data = error.data.as_ref()?;
-    serde_json::from_str::<Data>(data.get()).ok().map(|data| data.acpd)
+    member(error.data.as_ref()?, &[NAMESPACE])
 }
 
 pub fn chain(error: &dyn std::error::Error) -> String {

@@ -185,7 +185,7 @@ fn authenticate(id: &str, live: &mut Live, ui: &mut Ui) -> Result {
             Event::Line(line) => line,
             Event::Ended(error) => return Err(error.into()),
             Event::Interrupt | Event::Detach => {
-                live.writer.notify("$/cancel_request", &json!({"requestId": asked}))?;
+                live.writer.cancel(&asked)?;
                 return Err(CommandError::new(ExitCode::Cancelled, "the login was cancelled"));
             }
             _ => continue,
