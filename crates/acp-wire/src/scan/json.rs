@@ -32,17 +32,11 @@ pub(crate) enum Lookup {
 /// Looks for a member of the object whose `{` is at `at`. `None`: there is no object.
 pub(crate) fn member(json: &[u8], at: usize, key: &str) -> Option<Lookup> {
     let mut members = Members::of(json, at)?;
-    while let Some((name, start)) = members.next_name()? {
-        if is_key(&json[name.clone()], key) {
-            return Some(Lookup::Found(Member {
-                key: name.start,
-                value: start,
-                previous: members.previous,
-            }));
-        }
-        members.skip_value(start)?;
+    if let Some((name, value)) = members.find(|(name, _)| is_key(&json[name.clone()], key)) {
+        let previous = members.previous;
+        return Some(Lookup::Found(Member { key: name.start, value, previous }));
     }
-    Some(Lookup::Missing {
+    members.is_whole.then(|| Lookup::Missing {
         end: members.previous.unwrap_or(at + 1),
         empty: members.previous.is_none(),
     })
@@ -63,8 +57,8 @@ pub(crate) fn enter_each<const N: usize>(
     keys: [&str; N],
 ) -> [Option<usize>; N] {
     let mut found = [None; N];
-    let Some(mut members) = Members::of(json, at) else { return found };
-    while let Some(Some((name, start))) = members.next_name() {
+    let Some(members) = Members::of(json, at) else { return found };
+    for (name, start) in members {
         let name = &json[name];
         let of = |(n, key): (usize, &&str)| (found[n].is_none() && is_key(name, key)).then_some(n);
         if let Some(n) = keys.iter().enumerate().find_map(of) {
@@ -73,26 +67,14 @@ pub(crate) fn enter_each<const N: usize>(
                 break;
             }
         }
-        if members.skip_value(start).is_none() {
-            break;
-        }
     }
     found
 }
 
 /// Returns whether the value is an object with this member more than once.
 pub(crate) fn repeats(json: &[u8], key: &str) -> bool {
-    let Some(mut members) = Members::of(json, skip_space(json, 0)) else { return false };
-    let mut found = false;
-    while let Some(Some((name, start))) = members.next_name() {
-        if is_key(&json[name], key) && std::mem::replace(&mut found, true) {
-            return true;
-        }
-        if members.skip_value(start).is_none() {
-            break;
-        }
-    }
-    false
+    let members = Members::of(json, skip_space(json, 0)).into_iter().flatten();
+    members.filter(|(name, _)| is_key(&json[name.clone()], key)).nth(1).is_some()
 }
 
 /// The range to cut a member together with one comma. `is_first`: no remaining member comes before
@@ -109,25 +91,40 @@ pub(crate) fn with_comma(json: &[u8], member: Range<usize>, is_first: bool) -> R
     start..if is_followed { skip_space(json, next + 1) } else { end }
 }
 
-/// A walk over the members of an object. Every step returns `None` if the JSON is broken.
+/// A walk over the keys of an object and the starts of their values. It ends early if the JSON is
+/// broken.
 struct Members<'a> {
     json: &'a [u8],
     at: usize,
-    /// End of the last value.
+    /// Start of the value that the next step passes.
+    value: Option<usize>,
+    /// End of the last value that was passed.
     previous: Option<usize>,
+    /// The walk has come to the end of the object.
+    is_whole: bool,
 }
 
 impl<'a> Members<'a> {
     fn of(json: &'a [u8], at: usize) -> Option<Self> {
-        (json.get(at) == Some(&b'{')).then_some(Self { json, at: at + 1, previous: None })
+        let members = Self { json, at: at + 1, value: None, previous: None, is_whole: false };
+        (json.get(at) == Some(&b'{')).then_some(members)
     }
+}
 
-    /// The next key and the start of its value, or `Some(None)` after the last.
-    #[allow(clippy::option_option)]
-    fn next_name(&mut self) -> Option<Option<(Range<usize>, usize)>> {
+impl Iterator for Members<'_> {
+    type Item = (Range<usize>, usize);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(start) = self.value.take() {
+            self.at = value(self.json, start)?.end;
+            self.previous = Some(self.at);
+        }
         let mut at = skip_space(self.json, self.at);
         match self.json.get(at)? {
-            b'}' => return Some(None),
+            b'}' => {
+                self.is_whole = true;
+                return None;
+            }
             b',' if self.previous.is_some() => at = skip_space(self.json, at + 1),
             _ => {}
         }
@@ -136,13 +133,9 @@ impl<'a> Members<'a> {
         if self.json.get(colon) != Some(&b':') {
             return None;
         }
-        Some(Some((name, skip_space(self.json, colon + 1))))
-    }
-
-    fn skip_value(&mut self, start: usize) -> Option<()> {
-        self.at = value(self.json, start)?.end;
-        self.previous = Some(self.at);
-        Some(())
+        let start = skip_space(self.json, colon + 1);
+        self.value = Some(start);
+        Some((name, start))
     }
 }
 
