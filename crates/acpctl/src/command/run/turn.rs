@@ -7,7 +7,7 @@ use acpd_api::{
     Restored, SessionInfo, SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted,
     method,
 };
-use acpd_client::{LinkError, read_result};
+use acpd_client::{LinkError, read_answer, read_result};
 use acpd_view::Settings;
 use bytes::Bytes;
 use clap::Args;
@@ -91,7 +91,7 @@ impl<'a> Turn<'a> {
             screen: Screen::answer(how.thoughts, how.json),
             is_stream: how.json_stream,
             questions: Questions::default(),
-            place: Place::Own,
+            place: Place::behind(0),
             is_running: false,
         }
     }
@@ -153,14 +153,9 @@ impl<'a> Turn<'a> {
                 _ => continue,
             };
             let Ok(Message::Response { id, outcome }) = parse(&line) else { continue };
-            match outcome {
-                Outcome::Error(error) if id == prompt || id == show => {
-                    return Err(CommandError::rpc(&ErrorObject::from_raw(error)));
-                }
-                Outcome::Result(result) if id == show => {
-                    return Ok(read_result(method::SESSION_SHOW, result)?);
-                }
-                _ => {}
+            let is_refused = id == prompt && matches!(outcome, Outcome::Error(_));
+            if is_refused || id == show {
+                return Ok(read_answer(method::SESSION_SHOW, outcome)?);
             }
         }
     }
@@ -342,41 +337,36 @@ fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Option<T> {
     serde_json::from_str(params).ok()
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Own,
+/// The place of this client's turn among those of others.
+#[derive(Debug)]
+struct Place {
     /// At most this many turns of others come first: a queued prompt can be withdrawn.
-    Behind(u32),
-    /// A turn began; its first update shows whose turn it is.
-    Unsure(u32),
+    ahead: u32,
+    /// Whether this client's turn runs. None after a turn began: its first update shows whose it is.
+    is_own: Option<bool>,
 }
 
 impl Place {
     fn behind(ahead: u32) -> Place {
-        if ahead == 0 { Place::Own } else { Place::Behind(ahead) }
+        Place { ahead, is_own: Some(ahead == 0) }
     }
 
     fn turn_started(&mut self) {
-        match *self {
-            Place::Behind(0) => *self = Place::Own,
-            Place::Behind(left) => *self = Place::Unsure(left),
-            Place::Own | Place::Unsure(_) => {}
+        if self.is_own != Some(true) {
+            self.is_own = (self.ahead == 0).then_some(true);
         }
     }
 
     fn turn_ended(&mut self) {
-        if let Place::Behind(left) | Place::Unsure(left) = *self {
-            *self = Place::Behind(left.saturating_sub(1));
+        if self.is_own != Some(true) {
+            *self = Place { ahead: self.ahead.saturating_sub(1), is_own: Some(false) };
         }
     }
 
     /// Returns whether a `session/update` belongs to this client's turn. The daemon sends a prompt
     /// to all clients except its sender, before anything else of the turn.
     fn is_ours(&mut self, params: &str) -> bool {
-        if let Place::Unsure(left) = *self {
-            *self = if is_prompt(params) { Place::Behind(left) } else { Place::Own };
-        }
-        *self == Place::Own
+        *self.is_own.get_or_insert_with(|| !is_prompt(params))
     }
 }
 
@@ -423,13 +413,5 @@ mod tests {
         place.turn_ended();
         place.turn_started();
         assert!(place.is_ours(steered) && place.is_ours(ANSWER));
-    }
-
-    #[test]
-    fn without_a_queue_everything_is_ours() {
-        let mut place = Place::behind(0);
-        assert!(place.is_ours(ANSWER));
-        place.turn_started();
-        assert!(place.is_ours(PROMPT));
     }
 }
