@@ -1,7 +1,7 @@
 //! `acpctl session log`: the conversation or its end.
 
 use acp_wire::{Message, parse};
-use acpd_api::{Empty, InteractionList, LogEntry, SessionInfo, TurnStarted, Untrusted, method};
+use acpd_api::{Empty, InteractionList, SessionInfo, method};
 use acpd_client::Connection;
 use acpd_view::Settings;
 use clap::Args;
@@ -11,6 +11,7 @@ use crate::human;
 use crate::info::question::waits;
 use crate::lookup::{Care, Which, find, or_last};
 use crate::screen::Screen;
+use crate::transcript::read;
 use crate::ui::Ui;
 
 #[derive(Debug, Args)]
@@ -106,15 +107,14 @@ fn first_of(
     loop {
         let after = session.seq.saturating_sub(window);
         let mut turns = Vec::new();
-        connection.read_log(session.exactly(), after, |page| {
-            let id = &page.session_id;
-            turns.extend(page.entries.iter().filter_map(|entry| turn_begun(entry, id)));
-            Ok::<(), CommandError>(())
+        read(session, after, connection, |turn| {
+            turns.extend(turn.started);
+            Ok(())
         })?;
         let wanted = (1..).zip(turns.iter().rev());
-        let wanted = wanted.take_while(|(count, (_, began))| is_wanted(*count, *began)).count();
+        let wanted = wanted.take_while(|(count, turn)| is_wanted(*count, turn.at)).count();
         if wanted < turns.len() || after == 0 && since.is_some() {
-            return Ok(wanted.checked_sub(1).map(|last| turns[turns.len() - 1 - last].0 - 1));
+            return Ok(wanted.checked_sub(1).map(|last| turns[turns.len() - 1 - last].seq - 1));
         }
         // Lines before the first turn belong to a selection of all turns.
         if after == 0 {
@@ -122,17 +122,4 @@ fn first_of(
         }
         window *= 4;
     }
-}
-
-fn turn_begun(entry: &LogEntry, session: &Untrusted) -> Option<(u64, u64)> {
-    let Message::Notification { method, params: Some(params) } =
-        parse(entry.line.get().as_bytes()).ok()?
-    else {
-        return None;
-    };
-    if method != method::TURN_STARTED {
-        return None;
-    }
-    let started: TurnStarted = serde_json::from_str(params.get()).ok()?;
-    (started.session_id == *session).then_some((entry.seq, started.at))
 }
