@@ -210,16 +210,13 @@ impl<'a> Wanted<'a> {
             ],
         )?;
         let session = found.ok_or_else(|| self.none(sessions))?;
-        let said = if self.is_here(&session) {
+        if self.is_here(&session) {
             let others = fitting(sessions, |other| self.has_name(other) && !self.is_here(other));
-            elsewhere(&others, self.text)
-        } else if self.is_whole(&session) || self.begins(&session) {
-            None
-        } else {
-            Some(described(&session))
-        };
-        if let Some(said) = said {
-            note(said);
+            if let Some(said) = elsewhere(&others, self.text) {
+                note(said);
+            }
+        } else if !self.is_whole(&session) && !self.begins(&session) {
+            note(described(&session));
         }
         Ok(session)
     }

@@ -51,29 +51,15 @@ pub(in crate::command) struct Rm {
     yes: bool,
 }
 
-#[derive(Default)]
-struct Plan {
-    sessions: Vec<SessionInfo>,
-    failed: Option<CommandError>,
-}
-
-impl Plan {
-    /// The others are deleted anyway; the first error decides the exit code.
-    fn fail(&mut self, error: CommandError, ui: &mut Ui) {
-        self.failed = Some(match self.failed.take() {
-            Some(before) => {
-                ui.talk(&before.render());
-                error.with_code(before.code())
-            }
-            None => error,
-        });
-    }
-
-    fn add(&mut self, session: SessionInfo) {
-        if self.sessions.iter().all(|other| other.row_key() != session.row_key()) {
-            self.sessions.push(session);
+/// Adds an error. The other sessions are deleted anyway; the first error decides the exit code.
+fn fail(done: &mut Result, error: CommandError, ui: &mut Ui) {
+    *done = Err(match std::mem::replace(done, Ok(())) {
+        Err(before) => {
+            ui.talk(&before.render());
+            error.with_code(before.code())
         }
-    }
+        Ok(()) => error,
+    });
 }
 
 pub(super) fn rm(args: &Rm, ui: &mut Ui) -> Result {
@@ -85,25 +71,25 @@ pub(super) fn rm(args: &Rm, ui: &mut Ui) -> Result {
         .map_err(|error| CommandError::usage(text!("`--glob`: {}", Untrusted::of(&error))))?;
     let mut connection = ui.door().connect()?;
     let list = lookup::all(&mut connection)?;
-    let mut plan = if args.sessions.is_empty() {
+    let mut done = Ok(());
+    let gone = if args.sessions.is_empty() {
         matching(args, glob.as_ref(), &list, ui)
     } else {
-        named(args, &list, ui)
+        named(args, &list, &mut done, ui)
     };
-    if plan.sessions.is_empty() {
-        if plan.failed.is_none() {
+    if gone.is_empty() {
+        if done.is_ok() {
             ui.say("no session matches");
         }
-        return plan.failed.map_or(Ok(()), Err);
+        return done;
     }
     if args.dry_run {
-        ui.print(table(&plan.sessions, false, human::now(), ui.out_width()))?;
-        return plan.failed.map_or(Ok(()), Err);
+        ui.print(table(&gone, false, human::now(), ui.out_width()))?;
+        return done;
     }
     if !args.yes {
-        ask(&plan.sessions, ui)?;
+        ask(&gone, ui)?;
     }
-    let gone = std::mem::take(&mut plan.sessions);
     let is_left = |cwd: &Untrusted| {
         let is_gone = |other: &SessionInfo| gone.iter().any(|one| one.row_key() == other.row_key());
         list.sessions.iter().any(|other| other.cwd == *cwd && !is_gone(other))
@@ -118,7 +104,7 @@ pub(super) fn rm(args: &Rm, ui: &mut Ui) -> Result {
                 shell_word(session.handle())
             )),
             Err(error) => {
-                plan.fail(error, ui);
+                fail(&mut done, error, ui);
                 continue;
             }
         }
@@ -126,7 +112,7 @@ pub(super) fn rm(args: &Rm, ui: &mut Ui) -> Result {
             offer_worktree(session, args.yes, ui)?;
         }
     }
-    plan.failed.map_or(Ok(()), Err)
+    done
 }
 
 /// Offers to remove a deleted session's worktree if it has no unsaved work.
@@ -152,46 +138,45 @@ fn delete(connection: &mut Connection, session: &SessionInfo, now: bool) -> Resu
 }
 
 /// Returns sessions with exactly these names and ids.
-fn named(args: &Rm, list: &SessionList, ui: &mut Ui) -> Plan {
-    let mut plan = Plan::default();
+fn named(args: &Rm, list: &SessionList, done: &mut Result, ui: &mut Ui) -> Vec<SessionInfo> {
+    let mut found: Vec<SessionInfo> = Vec::new();
     for name in &args.sessions {
         match Wanted::here(name, args.agent.as_deref()).choose(list.clone(), Care::Exact, drop) {
-            Ok(session) => {
-                if is_at_work(&session) && !args.force {
-                    let name = session.handle();
-                    let text = text!("session `{}` is working or has queued prompts", name);
-                    let error = CommandError::new(ExitCode::Error, text);
-                    let word = shell_word(name);
-                    let hint = text!("`acpctl cancel {}` first, or add `--force`", word);
-                    plan.fail(error.hint(hint), ui);
-                } else {
-                    plan.add(session);
-                }
+            Ok(session) if is_at_work(&session) && !args.force => {
+                let name = session.handle();
+                let text = text!("session `{}` is working or has queued prompts", name);
+                let word = shell_word(name);
+                let hint = text!("`acpctl cancel {}` first, or add `--force`", word);
+                fail(done, CommandError::new(ExitCode::Error, text).hint(hint), ui);
             }
-            Err(error) => plan.fail(error, ui),
+            Ok(session) if found.iter().any(|one| one.row_key() == session.row_key()) => {}
+            Ok(session) => found.push(session),
+            Err(error) => fail(done, error, ui),
         }
     }
-    plan
+    found
 }
 
-fn matching(args: &Rm, glob: Option<&Pattern>, list: &SessionList, ui: &mut Ui) -> Plan {
+fn matching(
+    args: &Rm,
+    glob: Option<&Pattern>,
+    list: &SessionList,
+    ui: &mut Ui,
+) -> Vec<SessionInfo> {
     let now = human::now();
     let old = args.older_than.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-    let matches = |session: &SessionInfo| {
+    let matches = |session: &&SessionInfo| {
         let name = session.name.as_ref().map(Untrusted::raw);
         args.agent.as_ref().is_none_or(|agent| session.agent == *agent)
             && old.is_none_or(|age| now.saturating_sub(session.updated) > age)
             && glob.is_none_or(|glob| name.is_some_and(|name| glob.matches(name)))
     };
-    let mut plan = Plan::default();
-    for session in list.sessions.iter().filter(|session| matches(session)).cloned() {
-        if is_at_work(&session) && !args.force {
-            ui.say(text!("skipped {}: it is working or has queued prompts", session.handle()));
-        } else {
-            plan.add(session);
-        }
+    let (busy, found): (Vec<_>, Vec<_>) = (list.sessions.iter().filter(matches))
+        .partition(|session| is_at_work(session) && !args.force);
+    for session in busy {
+        ui.say(text!("skipped {}: it is working or has queued prompts", session.handle()));
     }
-    plan
+    found.into_iter().cloned().collect()
 }
 
 fn ask(sessions: &[SessionInfo], ui: &mut Ui) -> Result {
