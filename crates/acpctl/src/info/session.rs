@@ -112,29 +112,27 @@ pub(crate) fn card(session: &SessionInfo, now: u64) -> Text {
         state += text!(": {}", reason);
     }
     let (turn, turn_style) = turn(session, now);
-    let mut rows = vec![("session", Text::from(&session.session_id))];
-    rows.extend(session.name.as_ref().map(|name| ("name", name.into())));
-    rows.extend(session.title.as_ref().map(|title| ("title", title.into())));
-    rows.extend([
-        ("agent", Text::from(&session.agent)),
-        ("directory", Text::from(&session.cwd)),
-        ("state", state),
-    ]);
-    rows.extend(session.pid.map(|pid| ("process", text!("{}", pid))));
-    rows.extend(session.hint.as_ref().map(|hint| ("hint", hint.into())));
-    rows.extend(restored(session).map(|kept| ("restored", kept.into())));
-    rows.extend([
-        ("turn", Text::styled(turn_style, turn)),
-        ("prompts", text!("{}", session.prompts)),
-    ]);
-    rows.extend(session.usage.as_ref().map(|usage| ("usage", human::usage(usage))));
-    rows.extend([
-        ("clients", text!("{}", session.clients)),
-        ("journal", text!("{} entries", session.seq)),
-        ("created", human::clock(session.created)),
-        ("used", text!("{} ({})", human::clock(session.updated), human::ago(session.updated, now))),
-    ]);
-    key_values(&rows)
+    let used = text!("{} ({})", human::clock(session.updated), human::ago(session.updated, now));
+    let rows = [
+        ("session", Some((&session.session_id).into())),
+        ("name", session.name.as_ref().map(Text::from)),
+        ("title", session.title.as_ref().map(Text::from)),
+        ("agent", Some((&session.agent).into())),
+        ("directory", Some((&session.cwd).into())),
+        ("state", Some(state)),
+        ("process", session.pid.map(|pid| text!("{}", pid))),
+        ("hint", session.hint.as_ref().map(Text::from)),
+        ("restored", restored(session).map(Text::from)),
+        ("turn", Some(Text::styled(turn_style, turn))),
+        ("prompts", Some(text!("{}", session.prompts))),
+        ("usage", session.usage.as_ref().map(human::usage)),
+        ("clients", Some(text!("{}", session.clients))),
+        ("journal", Some(text!("{} entries", session.seq))),
+        ("created", Some(human::clock(session.created))),
+        ("used", Some(used)),
+    ];
+    let rows = rows.into_iter().filter_map(|(key, value)| Some((key, value?)));
+    key_values(&rows.collect::<Vec<_>>())
 }
 
 /// Returns why a session cannot continue and how to fix it, or else its title.
