@@ -97,7 +97,13 @@ impl Daemon {
         let mut window = WINDOW;
         loop {
             let after = session.seq.saturating_sub(window);
-            let state = self.read(session, after)?;
+            let mut state = State::new(&session.session_id).within(&session.cwd);
+            connect(&self.options)?.read_log(session.exactly(), after, |page| {
+                for entry in &page.entries {
+                    state.fold_entry(entry.seq, entry.line.get());
+                }
+                Ok::<(), Failure>(())
+            })?;
             let found = state
                 .into_turns()
                 .into_iter()
@@ -123,17 +129,6 @@ impl Daemon {
             state.fold_entry(entry.seq, entry.line.get());
         }
         Ok((state, page.next.map(|last| last + 1)))
-    }
-
-    fn read(&self, session: &SessionInfo, after: u64) -> Result<State, Failure> {
-        let mut state = State::new(&session.session_id).within(&session.cwd);
-        connect(&self.options)?.read_log(session.exactly(), after, |page| {
-            for entry in &page.entries {
-                state.fold_entry(entry.seq, entry.line.get());
-            }
-            Ok::<(), Failure>(())
-        })?;
-        Ok(state)
     }
 }
 

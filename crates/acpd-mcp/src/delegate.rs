@@ -18,7 +18,6 @@ use rmcp::{RoleServer, tool, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::daemon::{EndOnDrop, is_known_over, last_ticket, run_blocking, wait_until_over};
@@ -389,30 +388,27 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<(), Failure> {
         let sent = self.turns().get(ticket).cloned();
-        let cancelled = async {
-            context.ct.cancelled().await;
-            Err(Failure::new("the call was cancelled"))
-        };
-        let Some(turn) = sent else {
-            return tokio::select! {
-                over = self.wait_for_foreign_turn(ticket) => over,
-                cancelled = cancelled => cancelled,
-            };
-        };
-        tokio::pin!(cancelled);
-        let mut news = turn.news();
-        let mut teller = Teller::new(context);
-        loop {
-            tokio::select! {
-                () = is_over(&mut news) => {
-                    teller.tell(&turn).await;
-                    return Ok(());
-                }
-                () = self.is_asked(&turn), if self.answers => return Ok(()),
-                cancelled = &mut cancelled => return cancelled,
-                () = teller.follow(&turn) => {}
+        let over = async {
+            match sent {
+                Some(turn) => self.follow(&turn, context).await,
+                None => self.wait_for_foreign_turn(ticket).await?,
             }
+            Ok::<(), Failure>(())
+        };
+        tokio::select! {
+            over = over => over,
+            () = context.ct.cancelled() => Err(Failure::new("the call was cancelled")),
         }
+    }
+
+    async fn follow(&self, turn: &RunningTurn, context: &RequestContext<RoleServer>) {
+        let mut teller = Teller::new(context, turn);
+        tokio::select! {
+            () = turn.is_answered() => {}
+            () = self.is_asked(turn), if self.answers => return,
+            () = teller.follow() => {}
+        }
+        teller.tell().await;
     }
 
     async fn is_asked(&self, turn: &RunningTurn) {
@@ -425,10 +421,8 @@ impl Server {
                     return;
                 }
             }
-            if news.changed().await.is_err() {
-                // The turn is over.
-                return std::future::pending().await;
-            }
+            // The turn has the sender, so this does not fail.
+            drop(news.changed().await);
         }
     }
 
@@ -525,9 +519,4 @@ impl Server {
             }
         }
     }
-}
-
-async fn is_over(news: &mut watch::Receiver<Option<PromptOutcome>>) {
-    // The sender announces the outcome before it is dropped.
-    drop(news.wait_for(Option::is_some).await);
 }

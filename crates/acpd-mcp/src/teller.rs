@@ -15,38 +15,40 @@ const THROTTLE: Duration = Duration::from_millis(250);
 /// Reports progress of a turn to a host that asked for it.
 pub(crate) struct Teller<'a> {
     context: &'a RequestContext<RoleServer>,
+    turn: &'a RunningTurn,
+    news: watch::Receiver<Option<PromptOutcome>>,
     reported: ReportedProgress,
     count: u32,
     pace: Interval,
-    news: Option<watch::Receiver<Option<PromptOutcome>>>,
 }
 
 impl<'a> Teller<'a> {
-    pub(crate) fn new(context: &'a RequestContext<RoleServer>) -> Teller<'a> {
+    pub(crate) fn new(
+        context: &'a RequestContext<RoleServer>,
+        turn: &'a RunningTurn,
+    ) -> Teller<'a> {
         // The first report is sent at once.
         let mut pace = interval(THROTTLE);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Teller { context, reported: ReportedProgress::default(), count: 0, pace, news: None }
+        let (news, reported) = (turn.news(), ReportedProgress::default());
+        Teller { context, turn, news, reported, count: 0, pace }
     }
 
-    /// Waits for something new and reports it, limited by [`THROTTLE`].
-    pub(crate) async fn follow(&mut self, turn: &RunningTurn) {
-        let news = self.news.get_or_insert_with(|| turn.news());
-        if news.changed().await.is_err() {
-            // The turn is over.
-            return std::future::pending().await;
+    /// Reports what is new, limited by [`THROTTLE`], as long as the turn has news.
+    pub(crate) async fn follow(&mut self) {
+        while self.news.changed().await.is_ok() {
+            self.pace.tick().await;
+            self.tell().await;
         }
-        self.pace.tick().await;
-        self.tell(turn).await;
     }
 
-    pub(crate) async fn tell(&mut self, turn: &RunningTurn) {
+    pub(crate) async fn tell(&mut self) {
         if self.context.meta.get_progress_token().is_none() {
             return;
         }
         let lines = {
-            let waits = turn.waits();
-            let state = turn.state();
+            let waits = self.turn.waits();
+            let state = self.turn.state();
             let last = state.turns().last();
             last.map(|last| self.reported.new_lines(last, waits)).unwrap_or_default()
         };

@@ -69,11 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_leads_back_to_the_turn() {
-        for session in ["s-1", "a:b/c", "ü %"] {
-            let ticket = Ticket { turn: 3, agent: "demo".into(), session: session.into() };
-            assert_eq!(Ticket::parse(&ticket.to_string()), Some(ticket));
-        }
+    fn other_text_is_no_ticket() {
         for text in [
             "",
             "fix",

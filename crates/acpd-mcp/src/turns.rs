@@ -140,6 +140,11 @@ impl RunningTurn {
         self.news.subscribe()
     }
 
+    /// Waits for the outcome.
+    pub(crate) async fn is_answered(&self) {
+        drop(self.news().wait_for(Option::is_some).await);
+    }
+
     /// The turn so far.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.state)
