@@ -324,7 +324,7 @@ impl State {
             "plan" | "plan_update" | "plan_removed" if self.hides_plans => Vec::new(),
             "plan" | "plan_update" | "plan_removed" => {
                 let (changed, plan) = self.turn().plan(step, kind, update);
-                if let Some(plan) = plan.filter(|_| step.is_own) {
+                if step.is_own {
                     self.header.plan = Some(plan);
                 }
                 changed

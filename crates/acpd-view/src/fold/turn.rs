@@ -166,13 +166,13 @@ impl Turn {
         })
     }
 
-    /// Adds or updates a plan. Also returns the current steps of a plan that has steps.
+    /// Adds or updates a plan. Also returns its current steps.
     pub(super) fn plan(
         &mut self,
         step: &Step<'_>,
         kind: &str,
         mut update: Map<String, Value>,
-    ) -> (Vec<Id>, Option<Vec<PlanEntry>>) {
+    ) -> (Vec<Id>, Vec<PlanEntry>) {
         let mut members = match update.remove("plan") {
             Some(Value::Object(plan)) if kind == "plan_update" => plan,
             _ => update,
@@ -200,7 +200,7 @@ impl Turn {
                 }
             }
         });
-        (changed, Some(pinned))
+        (changed, pinned)
     }
 
     pub(super) fn subagent(&mut self, step: &Step<'_>, update: &Map<String, Value>) -> Vec<Id> {
@@ -260,13 +260,9 @@ impl Turn {
             let mut here = Vec::new();
             change(blocks, &mut here);
             // Changed blocks are mostly near the end.
-            let mut left = here.len();
-            for block in blocks.iter_mut().rev().filter(|block| here.contains(&block.id)) {
+            let those = blocks.iter_mut().rev().filter(|block| here.contains(&block.id));
+            for block in those.take(here.len()) {
                 apply_rules(block, has_ended, step.asked);
-                left -= 1;
-                if left == 0 {
-                    break;
-                }
             }
             changed.extend(here);
         };

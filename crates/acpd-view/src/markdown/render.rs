@@ -49,7 +49,8 @@ impl Renderer {
             match event {
                 Event::Start(tag) => self.start(tag, &text[range]),
                 Event::End(tag) => self.end(tag),
-                Event::Text(text) => match &mut self.code {
+                // HTML is shown as text.
+                Event::Text(text) | Event::Html(text) => match &mut self.code {
                     Some(code) => code.push_str(&text),
                     None => self.text(&text),
                 },
@@ -57,11 +58,6 @@ impl Renderer {
                     let style = Style { role: Role::Code, ..self.style };
                     self.put(style, &code);
                 }
-                // HTML is shown as text.
-                Event::Html(html) => match &mut self.code {
-                    Some(code) => code.push_str(&html),
-                    None => self.text(&html),
-                },
                 Event::InlineHtml(html) => self.text(&html),
                 // Agents mean their line breaks, for example in lists of files.
                 Event::SoftBreak | Event::HardBreak => self.inline.push(Text::new()),
@@ -316,9 +312,7 @@ impl Renderer {
             self.put(Style::of(Role::Dim), ")");
         }
         if let Some(host) = disguised_host(&to) {
-            self.put(Style::of(Role::Warning), " (leads to ");
-            self.put(Style::of(Role::Warning), host);
-            self.put(Style::of(Role::Warning), ")");
+            self.put(Style::of(Role::Warning), &format!(" (leads to {host})"));
         }
     }
 }
