@@ -185,18 +185,23 @@ impl Hub {
         }
     }
 
-    /// Starts work that the last line or event has made possible.
+    /// Starts work that the last line or event has made possible. Called for each line, mostly for
+    /// nothing: a part runs only if something waits for it.
     fn settle(&mut self) {
+        type Part = (fn(&Hub) -> bool, fn(&mut Hub));
+        let parts: [Part; 5] = [
+            (|hub| !hub.naming.is_empty(), Hub::settle_names),
+            (|hub| hub.cx.config.budget.is_some(), Hub::settle_budget),
+            (|hub| hub.processes.has_waiting(), Hub::next_logins),
+            (|hub| hub.processes.has_queued(), Hub::start_queued),
+            (|hub| hub.sessions.has_restores(), Hub::restore_queued),
+        ];
         self.route();
-        for part in [
-            Hub::settle_names,
-            Hub::settle_budget,
-            Hub::next_logins,
-            Hub::start_queued,
-            Hub::restore_queued,
-        ] {
-            part(self);
-            self.route();
+        for (is_wanted, part) in parts {
+            if is_wanted(self) {
+                part(self);
+                self.route();
+            }
         }
     }
 

@@ -186,6 +186,16 @@ impl Processes {
         self.values().filter(starts).count()
     }
 
+    /// Returns whether clients wait at a process that is up.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.values().any(|slot| slot.is_up() && !slot.waiting.is_empty())
+    }
+
+    /// Returns whether slots wait to start, or no longer do but have kept their turn so far.
+    pub(crate) fn has_queued(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     pub(crate) fn waiting_to_start(&self) -> usize {
         self.values().filter(|slot| slot.state == State::Queued).count()
     }

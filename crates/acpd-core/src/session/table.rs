@@ -97,6 +97,10 @@ impl Sessions {
         begun.filter_map(|(_, key)| self.under_way(*key))
     }
 
+    pub(crate) fn has_restores(&self) -> bool {
+        !self.restoring.is_empty()
+    }
+
     /// Returns processes at which a restore has ended, or is no longer awaited, since the last
     /// call.
     pub(crate) fn places_freed(&mut self) -> BTreeSet<SlotId> {

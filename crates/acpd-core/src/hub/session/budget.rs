@@ -60,9 +60,6 @@ impl Hub {
 
     /// Continues sessions with a new budget, asks for held ones, and withdraws obsolete questions.
     pub(crate) fn settle_budget(&mut self) {
-        if self.cx.config.budget.is_none() {
-            return;
-        }
         if self.budget.take_may_continue() {
             for key in self.sessions.keys().copied().collect::<Vec<_>>() {
                 self.wake_session(key);
