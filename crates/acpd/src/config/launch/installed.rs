@@ -13,13 +13,12 @@
 //! with the installed package's. Without a version, only packages that the user installed count,
 //! and a cache that was made for exactly this command.
 
-use std::collections::BTreeMap;
 use std::env::home_dir;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use acpd_sys::programs;
-use serde::Deserialize;
+use serde_json::{Value as Json, json};
 
 use crate::config::launch::variable;
 use crate::config::profile::Profile;
@@ -107,28 +106,7 @@ fn wanted(text: &str) -> Option<Wanted<'_>> {
     (is_name && version.is_none_or(is_exact)).then_some(Wanted { text, name, version })
 }
 
-#[derive(Deserialize)]
-struct Manifest {
-    version: Option<String>,
-    bin: Option<Bin>,
-    /// The request for which `npx` made this folder of its cache.
-    #[serde(rename = "_npx")]
-    npx: Option<Npx>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Bin {
-    One(String),
-    Named(BTreeMap<String, String>),
-}
-
-#[derive(Deserialize)]
-struct Npx {
-    packages: Vec<String>,
-}
-
-fn manifest(folder: &Path) -> Option<Manifest> {
+fn manifest(folder: &Path) -> Option<Json> {
     serde_json::from_slice(&std::fs::read(folder.join("package.json")).ok()?).ok()
 }
 
@@ -156,9 +134,10 @@ fn npx_caches(wanted: &Wanted<'_>, env: &[(OsString, OsString)], home: &Path) ->
     let entries = std::fs::read_dir(cache.join("_npx")).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     folders.sort();
+    // The request for which `npx` made the folder.
+    let is_for = json!([wanted.text]);
     let fits = |folder: &PathBuf| {
-        let npx = manifest(folder).and_then(|manifest| manifest.npx);
-        npx.is_some_and(|npx| npx.packages == [wanted.text])
+        manifest(folder).is_some_and(|manifest| manifest["_npx"]["packages"] == is_for)
     };
     folders.into_iter().filter(fits).map(|folder| folder.join("node_modules")).collect()
 }
@@ -168,17 +147,20 @@ fn npx_caches(wanted: &Wanted<'_>, env: &[(OsString, OsString)], home: &Path) ->
 fn node_program(wanted: &Wanted<'_>, bin: &Path, modules: &Path) -> Option<PathBuf> {
     let folder = modules.join(wanted.name);
     let manifest = manifest(&folder)?;
-    if wanted.version.is_some() && manifest.version.as_deref() != wanted.version {
+    if wanted.version.is_some() && manifest["version"].as_str() != wanted.version {
         return None;
     }
     let own = wanted.name.rsplit('/').next().unwrap_or_default();
-    let (name, file) = match manifest.bin? {
-        Bin::One(file) => (own.to_owned(), file),
-        Bin::Named(mut files) if files.len() == 1 => files.pop_first()?,
-        Bin::Named(mut files) => (own.to_owned(), files.remove(own)?),
+    let (name, file) = match &manifest["bin"] {
+        file @ Json::String(_) => (own, file),
+        Json::Object(files) if files.len() == 1 => {
+            let (name, file) = files.iter().next()?;
+            (name.as_str(), file)
+        }
+        files => (own, files.get(own)?),
     };
     // The program of this name may be another package's.
-    programs::npm_program_of(bin, name, &folder.join(file))
+    programs::npm_program_of(bin, name, &folder.join(file.as_str()?))
 }
 
 fn uv_tool(wanted: &Wanted<'_>, env: &[(OsString, OsString)], home: &Path) -> Option<PathBuf> {
