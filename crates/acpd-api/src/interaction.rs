@@ -35,6 +35,13 @@ pub struct InteractionInfo {
     pub question: Question,
 }
 
+impl InteractionInfo {
+    /// Returns whether this session asks.
+    pub fn is_of(&self, agent: &Untrusted, session_id: &Untrusted) -> bool {
+        self.agent == *agent && self.session_id.as_ref() == Some(session_id)
+    }
+}
+
 /// Content of the question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

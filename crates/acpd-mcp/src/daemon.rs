@@ -78,9 +78,7 @@ impl Daemon {
     ) -> Result<Vec<InteractionInfo>, Failure> {
         let list: InteractionList = self.ask(method::INTERACTION_LIST, Empty {}).await?;
         let mut all = list.interactions;
-        all.retain(|one| {
-            one.agent == session.agent && one.session_id.as_ref() == Some(&session.session_id)
-        });
+        all.retain(|one| one.is_of(&session.agent, &session.session_id));
         Ok(all)
     }
 

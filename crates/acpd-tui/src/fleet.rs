@@ -90,13 +90,12 @@ impl Fleet {
         &'a self,
         key: &'a SessionRowKey,
     ) -> impl Iterator<Item = &'a InteractionInfo> {
-        self.watched.interactions.iter().filter(|question| {
-            question.agent == key.agent && question.session_id.as_ref() == Some(&key.session_id)
-        })
+        let is_of = |question: &&InteractionInfo| question.is_of(&key.agent, &key.session_id);
+        self.watched.interactions.iter().filter(is_of)
     }
 
     pub(crate) fn session(&self, key: &SessionRowKey) -> Option<&SessionInfo> {
-        self.watched.sessions.iter().find(|session| is_of(session, &key.agent, &key.session_id))
+        self.watched.sessions.iter().find(|session| key.is_of(session))
     }
 
     pub(crate) fn turns_of(&self, agent: &Untrusted) -> usize {
@@ -138,9 +137,8 @@ impl Fleet {
     }
 
     fn asked<'a>(&'a self, question: &'a InteractionInfo) -> Row<'a> {
-        let session = question.session_id.as_ref();
-        let session = session
-            .and_then(|id| self.watched.sessions.iter().find(|s| is_of(s, &question.agent, id)));
+        let is_its = |s: &&SessionInfo| question.is_of(&s.agent, &s.session_id);
+        let session = self.watched.sessions.iter().find(is_its);
         let what = RowState::Question(question);
         Row { section: Section::NeedsYou, what, session, since: question.at }
     }
@@ -154,9 +152,7 @@ impl Fleet {
 
     /// Returns none for a session whose question has a row.
     fn row<'a>(&'a self, session: &'a SessionInfo, now: u64) -> Option<Row<'a>> {
-        let asks = |question: &InteractionInfo| {
-            question.session_id.as_ref().is_some_and(|id| is_of(session, &question.agent, id))
-        };
+        let asks = |question: &InteractionInfo| question.is_of(&session.agent, &session.session_id);
         let turn = &session.turn;
         let is_busy = turn.state != TurnState::Idle
             || session.queued > 0
@@ -184,10 +180,6 @@ impl Fleet {
         };
         Some(Row { section, what, session: Some(session), since })
     }
-}
-
-fn is_of(session: &SessionInfo, agent: &Untrusted, id: &Untrusted) -> bool {
-    session.session_id == *id && session.agent == *agent
 }
 
 fn wants_login(agent: &AgentInfo) -> bool {

@@ -304,10 +304,9 @@ impl PlainChat {
     }
 
     fn open(&mut self, list: InteractionList, ui: &mut Ui) {
-        let id = &self.info.session_id;
-        let ours =
-            list.interactions.into_iter().filter(|open| open.session_id.as_ref() == Some(id));
-        self.questions = ours.filter(|open| open.agent == self.info.agent).collect();
+        let SessionInfo { agent, session_id, .. } = &self.info;
+        self.questions =
+            list.interactions.into_iter().filter(|open| open.is_of(agent, session_id)).collect();
         if self.questions.iter().any(|open| !self.printed.contains(&open.id)) {
             self.is_left_open = false;
             self.ask(ui);

@@ -43,7 +43,6 @@ use crate::ui::Ui;
 #[cfg(feature = "tui")]
 pub(crate) use chat::can_show_screen;
 pub(crate) use completions::complete_if_asked;
-use pending::Decision;
 
 /// Talk to AI coding agents that outlive your terminal.
 #[derive(Debug, Parser)]
@@ -215,8 +214,8 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Agent(command) => agent::agent(command, ui)?,
         Command::Auth(command) => auth::auth(command, ui)?,
         Command::Pending(args) => pending::pending(&args, ui)?,
-        Command::Allow(args) => pending::decide(&args, Decision::Allow, ui)?,
-        Command::Deny(args) => pending::decide(&args, Decision::Deny, ui)?,
+        Command::Allow(args) => pending::decide(&args, true, ui)?,
+        Command::Deny(args) => pending::decide(&args, false, ui)?,
         Command::Answer(args) => pending::answer(&args, ui)?,
         Command::Policy(command) => policy::policy(command, ui)?,
         Command::Daemon(command) => daemon::daemon(command, ui)?,

@@ -103,32 +103,27 @@ pub(super) fn pending(args: &Pending, ui: &mut Ui) -> Result {
     ui.show_list(args.json.json, &list, nothing, table)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Decision {
-    Allow,
-    Deny,
-}
-
-pub(super) fn decide(args: &Decide, decision: Decision, ui: &mut Ui) -> Result {
+/// Allows or denies.
+pub(super) fn decide(args: &Decide, is_yes: bool, ui: &mut Ui) -> Result {
     let found = find(args.id.as_deref(), args.agent.as_deref(), Care::Exact, ui)?;
     let is_by_id = args.id.as_ref().is_some_and(|id| found.id == *id);
     let always = args.always;
     let option = match (&args.option, &found.question) {
         (None, Question::Permission { options, .. }) => {
-            of_several(&found, options, decision, always, ui).map_err(or_left_open)?
+            of_several(&found, options, is_yes, always, ui).map_err(or_left_open)?
         }
         (option, _) => option.clone(),
     };
-    let (answer, verb) = match (decision, &found.question) {
+    let answer = match &found.question {
         // A page only needs a yes.
-        (Decision::Allow, Question::Url { .. }) if !always && option.is_none() => {
-            (GivenAnswer::Accept { content: None }, "allowed")
+        Question::Url { .. } if is_yes && !always && option.is_none() => {
+            GivenAnswer::Accept { content: None }
         }
-        (Decision::Allow, _) => (GivenAnswer::Allow { always, option }, "allowed"),
-        (Decision::Deny, _) => (GivenAnswer::Deny { always, option }, "denied"),
+        _ if is_yes => GivenAnswer::Allow { always, option },
+        _ => GivenAnswer::Deny { always, option },
     };
-    let is_yes = decision == Decision::Allow;
     let is_seen = is_yes && !is_by_id && confirm(&found, ui)?;
+    let verb = if is_yes { "allowed" } else { "denied" };
     let verb = text!("{}{}", verb, if always { ", from now on" } else { "" });
     give(&found, answer, verb, is_yes, ui)?;
     if is_yes && !is_seen {
@@ -239,8 +234,7 @@ fn find(
     let by_session = wanted.filter(|wanted| open.iter().all(|question| question.id != **wanted));
     if let Some(wanted) = by_session {
         let asks = |session: &SessionInfo, question: &InteractionInfo| {
-            question.agent == session.agent
-                && question.session_id.as_ref() == Some(&session.session_id)
+            question.is_of(&session.agent, &session.session_id)
         };
         let list = lookup::all(&mut connection)?;
         let mut asking = list.clone();
@@ -252,10 +246,14 @@ fn find(
             ExitCode::NotFound => here.choose(list, care, |note| ui.note(note)),
             _ => Err(error),
         });
-        let session = match found {
-            Err(error) if error.code() == ExitCode::NotFound => return Err(none(wanted)),
-            found => found?,
-        };
+        let session = found.map_err(|error| match error.code() {
+            ExitCode::NotFound => {
+                let wanted = escape::one_line(wanted);
+                let text = text!("no open question has this id or session: `{}`", wanted);
+                CommandError::new(ExitCode::NotFound, text).hint(PENDING)
+            }
+            _ => error,
+        })?;
         open.retain(|question| asks(&session, question));
         if open.is_empty() {
             let text = text!("{} has no open question", session.handle());
@@ -264,15 +262,14 @@ fn find(
     } else if let Some(wanted) = wanted {
         open.retain(|question| question.id == wanted);
     }
-    only(open, wanted)
+    only(open)
 }
 
-fn only(mut open: Vec<InteractionInfo>, wanted: Option<&str>) -> Result<InteractionInfo> {
-    match (open.len(), wanted) {
-        (1, _) => Ok(open.remove(0)),
-        (0, None) => Err(CommandError::new(ExitCode::NotFound, "there are no open questions")),
-        (0, Some(wanted)) => Err(none(wanted)),
-        (count, _) => {
+fn only(mut open: Vec<InteractionInfo>) -> Result<InteractionInfo> {
+    match open.len() {
+        1 => Ok(open.remove(0)),
+        0 => Err(CommandError::new(ExitCode::NotFound, "there are no open questions")),
+        count => {
             let lines = open.iter().map(|open| text!("\n  {}  {}", open.id, described(open)));
             let hint = text!("choose an id:{}", lines.collect::<Text>());
             Err(CommandError::usage(text!("{} questions are open", count)).hint(hint))
@@ -281,12 +278,6 @@ fn only(mut open: Vec<InteractionInfo>, wanted: Option<&str>) -> Result<Interact
 }
 
 const PENDING: &str = "it may be answered already; `acpctl pending` lists open questions";
-
-fn none(wanted: &str) -> CommandError {
-    let wanted = escape::one_line(wanted);
-    let text = text!("no open question has this id or session: `{}`", wanted);
-    CommandError::new(ExitCode::NotFound, text).hint(PENDING)
-}
 
 fn whole(open: &InteractionInfo, ui: &Ui) -> Text {
     match call_of(open) {
@@ -355,30 +346,27 @@ fn call_of(open: &InteractionInfo) -> Option<(&Shown, u32, Sheet)> {
 fn of_several(
     found: &InteractionInfo,
     options: &[OptionInfo],
-    decision: Decision,
+    is_yes: bool,
     always: bool,
     ui: &mut Ui,
 ) -> Result<Option<String>> {
-    let several = meant(options, decision, always);
+    let (verb, mut kinds) = if is_yes {
+        ("allow", ["allow_once", "allow_always"])
+    } else {
+        ("deny", ["reject_once", "reject_always"])
+    };
+    if always {
+        kinds.reverse();
+    }
+    // If no option is of the first kind, those of the next one are meant.
+    let of_kind = kinds.map(|kind| options.iter().filter(|option| option.kind == kind).collect());
+    let several = of_kind.into_iter().find(|of: &Vec<_>| !of.is_empty()).unwrap_or_default();
     if several.len() < 2 {
         return Ok(None);
     }
-    let verb = if decision == Decision::Allow { "allow" } else { "deny" };
     let command = text!("{}{}", verb, if always { " --always" } else { "" });
     let why = text!("{} options of the question mean `{}`", several.len(), command);
     chosen_option(found, &several, why, &command, ui).map(Some)
-}
-
-/// Returns the options that yes or no can mean: those of the matching kind, or else of the next
-/// kind.
-fn meant(options: &[OptionInfo], decision: Decision, always: bool) -> Vec<&OptionInfo> {
-    let (once, forever) = match decision {
-        Decision::Allow => ("allow_once", "allow_always"),
-        Decision::Deny => ("reject_once", "reject_always"),
-    };
-    let kinds = if always { [forever, once] } else { [once, forever] };
-    let of_kind = kinds.map(|kind| options.iter().filter(|option| option.kind == kind).collect());
-    of_kind.into_iter().find(|of: &Vec<_>| !of.is_empty()).unwrap_or_default()
 }
 
 /// Asks on a terminal; otherwise fails with the list of commands. acpctl never guesses.
@@ -457,9 +445,7 @@ fn follow(json: bool, ui: &mut Ui) -> Result {
             if printed.contains_key(&open.id) {
                 continue;
             }
-            let asks = |session: &&SessionInfo| {
-                session.agent == open.agent && Some(&session.session_id) == open.session_id.as_ref()
-            };
+            let asks = |session: &&SessionInfo| open.is_of(&session.agent, &session.session_id);
             let seq = all.sessions.iter().find(asks).map_or(0, |session| session.seq);
             printed.insert(open.id.clone(), (open.clone(), seq));
             if json {
@@ -525,9 +511,9 @@ mod tests {
     fn the_only_question_need_not_be_named_and_several_are_listed() {
         let mut one = list();
         one.interactions.truncate(1);
-        let described = described(&only(one.interactions, None).unwrap());
+        let described = described(&only(one.interactions).unwrap());
         assert_eq!(described.as_str(), "run `git push` (demo, fix)");
-        insta::assert_snapshot!(only(list().interactions, None).unwrap_err().render(), @"
+        insta::assert_snapshot!(only(list().interactions).unwrap_err().render(), @"
         error: 4 questions are open
 
         hint: choose an id:
@@ -536,25 +522,7 @@ mod tests {
           1-6  Which branch? (demo, fix)
           1-7  open a page on a.example: Log in (https://a.example/x) (demo, docs)
         ");
-        let none = only(Vec::new(), None).unwrap_err();
+        let none = only(Vec::new()).unwrap_err();
         assert_eq!(none.code(), ExitCode::NotFound);
-    }
-
-    fn options(kinds: &[&str]) -> Vec<OptionInfo> {
-        let option = |kind: &&str| {
-            let option_id = format!("o-{kind}").into();
-            OptionInfo { option_id, name: (*kind).into(), kind: (*kind).into() }
-        };
-        kinds.iter().map(option).collect()
-    }
-
-    #[test]
-    fn the_kind_that_says_so_comes_before_the_other_one() {
-        let all = options(&["allow_once", "allow_always", "allow_always", "reject_once"]);
-        let count = |decision, always| meant(&all, decision, always).len();
-        assert_eq!(count(Decision::Allow, false), 1, "the one plain yes");
-        assert_eq!(count(Decision::Allow, true), 2);
-        assert_eq!(count(Decision::Deny, true), 1);
-        assert!(meant(&options(&["chooser"]), Decision::Allow, false).is_empty());
     }
 }

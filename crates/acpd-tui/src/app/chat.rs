@@ -484,9 +484,8 @@ impl AppState {
 
     pub(super) fn other_questions(&self) -> Option<Text> {
         let key = &self.chat.as_ref()?.key;
-        let others = self.fleet.watched.interactions.iter().filter(|question| {
-            question.agent != key.agent || question.session_id.as_ref() != Some(&key.session_id)
-        });
+        let all = self.fleet.watched.interactions.iter();
+        let others = all.filter(|question| !question.is_of(&key.agent, &key.session_id));
         let mut others = others.filter_map(|question| question.name.as_ref());
         let first = others.next()?;
         Some(match others.count() {
