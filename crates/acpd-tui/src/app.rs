@@ -124,11 +124,13 @@ pub(crate) struct PromptFile {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Scene {
-    pub(crate) theme: Theme,
-    pub(crate) home: Option<String>,
-    pub(crate) cwd: String,
-    pub(crate) who: ClientName,
+pub struct Scene {
+    pub theme: Theme,
+    pub home: Option<String>,
+    /// For new sessions.
+    pub cwd: String,
+    /// This program, for other clients.
+    pub who: ClientName,
 }
 
 #[derive(Debug, Clone)]

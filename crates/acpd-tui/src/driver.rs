@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use acp_wire::ErrorObject;
-use acpd_api::{ClientName, Untrusted};
+use acpd_api::Untrusted;
 use acpd_client::{ConnectError, LinkError, LinkEvent, LinkReader, LinkWriter};
 use acpd_sys::process;
 use acpd_sys::signals::{Signal, end_by, watch};
@@ -30,7 +30,6 @@ use ratatui::backend::{Backend as _, CrosstermBackend};
 use ratatui::layout::Rect;
 
 use crate::app::{AppEvent, AppState, Cache, Effect, LinkId, Opens, Scene, view};
-use crate::canvas::Theme;
 use crate::files;
 use crate::term::{self, Screen};
 
@@ -50,12 +49,7 @@ pub type Door = Arc<dyn Fn(bool) -> Result<(LinkReader, LinkWriter), ConnectErro
 pub type EditText = fn(&str) -> Result<String, Text>;
 
 pub struct ScreenStart {
-    pub theme: Theme,
-    pub home: Option<String>,
-    /// For new sessions.
-    pub cwd: String,
-    /// The terminal's name for other clients: `pts/3`.
-    pub place: Option<String>,
+    pub scene: Scene,
     pub opens: Opens,
     pub pager: Option<String>,
     /// Called with the terminal in the modes of a shell.
@@ -113,15 +107,10 @@ impl Write for Frame {
 }
 
 pub fn run(start: ScreenStart) -> Result<ScreenResult, ScreenError> {
-    let ScreenStart { theme, home, cwd, place, opens, pager, editor, door } = start;
+    let ScreenStart { scene, opens, pager, editor, door } = start;
     // A connection error must be printed before the screen is entered.
     let first = door(true).map_err(ScreenError::Connect)?;
-    let who = ClientName {
-        name: crate::app::CLIENT.into(),
-        title: None,
-        place: place.map(Untrusted::from),
-    };
-    let (state, effects) = AppState::new(Scene { theme, home, cwd, who }, opens, now());
+    let (state, effects) = AppState::new(scene, opens, now());
     let _screen = Screen::take()?;
     let (sender, events) = mpsc::sync_channel(MAX_QUEUED);
     let keyboard = keyboard::listen(sender.clone())?;

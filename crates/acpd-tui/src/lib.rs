@@ -23,7 +23,7 @@ mod pick_list;
 mod question;
 mod term;
 
-pub use app::Opens;
+pub use app::{Opens, Scene};
 pub use canvas::Theme;
 pub use driver::{Door, EditText, ScreenError, ScreenResult, ScreenStart, run};
 pub use question::{Choice, ChoiceEffect, answers, asks, rows};

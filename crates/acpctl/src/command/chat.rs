@@ -14,7 +14,7 @@ use acpd_api::{
     TurnState, Untrusted, method,
 };
 use acpd_client::{Connection, PATIENCE, attachment, connect_lasting, rejoin};
-use acpd_tui::{Choice, ChoiceEffect, Opens, ScreenError, ScreenResult, ScreenStart, Theme};
+use acpd_tui::{Choice, ChoiceEffect, Opens, Scene, ScreenError, ScreenResult, ScreenStart, Theme};
 use acpd_view::Settings;
 use clap::Args;
 use serde::de::DeserializeOwned;
@@ -442,11 +442,9 @@ pub(super) fn start_screen(ui: &Ui, instead: &'static str) -> Result<ScreenStart
     let theme =
         Theme { is_coloured: ui.out_is_coloured, is_unicode: acpd_sys::terminal::has_unicode() };
     let options = ui.door().options()?;
+    let cwd = utf8(&current_dir()?)?;
     Ok(ScreenStart {
-        theme,
-        home: acpd_sys::paths::home(),
-        cwd: utf8(&current_dir()?)?,
-        place: terminal::name(),
+        scene: Scene { theme, home: acpd_sys::paths::home(), cwd, who: me() },
         opens: Opens::Top,
         pager: pager(),
         editor: |text| match Edited::of(text) {
