@@ -5,6 +5,7 @@ use acpd_view::text::{BOLD, Role, Text};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style as CellStyle};
+use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,23 +59,23 @@ impl<'a> Canvas<'a> {
     /// Cuts the line to the room and the screen.
     pub(crate) fn line(&mut self, x: u16, y: u16, room: u16, line: &Text) {
         let area = self.buffer.area;
-        if y >= area.bottom() || x >= area.right() {
+        let end = x.saturating_add(room).min(area.right());
+        if y >= area.bottom() || x >= end {
             return;
         }
-        let end = x.saturating_add(room).min(area.right());
-        let (mut at, is_long) = (x, line.width() > usize::from(end - x));
-        for (words, style) in line.parts() {
+        let spans = line.parts().map(|(words, style)| {
             let look = CellStyle::from(style.look());
             let look = if self.theme.is_coloured { look } else { CellStyle { fg: None, ..look } };
-            let left = usize::from(end - at);
             // Tabs have no cells.
             let mut shown = words.replace('\t', "    ");
             if !self.theme.is_unicode {
                 shown = shown.chars().map(ascii).collect();
             }
-            (at, _) = self.buffer.set_stringn(at, y, shown, left, look);
-        }
-        if is_long && end > x {
+            Span::styled(shown, look)
+        });
+        let spans: Line<'_> = spans.collect();
+        self.buffer.set_line(x, y, &spans, end - x);
+        if line.width() > usize::from(end - x) {
             let more = if self.theme.is_unicode { "…" } else { "~" };
             self.buffer.set_stringn(end - 1, y, more, 1, CellStyle::new());
         }

@@ -44,7 +44,6 @@ pub(crate) struct QuestionCard {
     filled: Filled,
     /// Choices that were fully visible: unseen fields also have defaults.
     seen: BTreeSet<usize>,
-    are_all_seen: bool,
     scroll: usize,
     is_sent: bool,
 }
@@ -56,8 +55,8 @@ pub(crate) struct Drawn {
     /// Maximum of scrolled rows.
     pub(crate) most: usize,
     pub(crate) page: usize,
-    /// The fully visible choices, and the number of all choices.
-    pub(crate) choices: (Range<usize>, usize),
+    /// The fully visible choices.
+    pub(crate) choices: Range<usize>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -132,10 +131,7 @@ impl QuestionCard {
         if self.id() == Some(&drawn.id) {
             self.is_drawn = true;
             self.is_end_seen |= drawn.is_end;
-            let (shown, all) = drawn.choices.clone();
-            self.seen.extend(shown);
-            // The last choice declines; it need not be seen.
-            self.are_all_seen = (0..all.saturating_sub(1)).all(|at| self.seen.contains(&at));
+            self.seen.extend(drawn.choices.clone());
             self.scroll = self.scroll.min(drawn.most);
         }
     }
@@ -199,19 +195,22 @@ impl QuestionCard {
             Some(Action::PageUp) => self.scroll = self.scroll.saturating_sub(page.max(1)),
             Some(Action::Confirm) => {
                 let has_fields = choices.iter().any(|choice| choice.heading.is_some());
+                // The last choice declines; it need not be seen.
+                let mut needed = 0..choices.len().saturating_sub(1);
+                let are_seen = !has_fields || needed.all(|at| self.seen.contains(&at));
                 let chosen = self.chosen.and_then(|at| Some((at, choices.into_iter().nth(at)?)));
                 let Some((at, choice)) = chosen else {
                     let why = "nothing is chosen yet: a number or an arrow chooses";
                     return KeyOutcome::Refused(why.into());
                 };
-                return self.confirm(at, choice, has_fields);
+                return self.confirm(at, choice, are_seen);
             }
             _ => {}
         }
         KeyOutcome::Nothing
     }
 
-    fn confirm(&mut self, at: usize, choice: Choice, has_fields: bool) -> KeyOutcome {
+    fn confirm(&mut self, at: usize, choice: Choice, are_fields_seen: bool) -> KeyOutcome {
         let Choice { does, is_refusal, says_why, .. } = choice;
         let refused = |why: &'static str| KeyOutcome::Refused(why.into());
         match does {
@@ -224,7 +223,7 @@ impl QuestionCard {
             ChoiceEffect::Answer(_) if !is_refusal && !self.seen.contains(&at) => {
                 return refused("this answer is not whole on the screen: make the terminal larger");
             }
-            ChoiceEffect::Answer(_) if has_fields && !is_refusal && !self.are_all_seen => {
+            ChoiceEffect::Answer(_) if !is_refusal && !are_fields_seen => {
                 return refused("see all fields first: the arrows show the rest");
             }
             ChoiceEffect::Answer(answer) => {
@@ -308,7 +307,7 @@ mod tests {
     }
 
     fn drawn(id: &str, is_end: bool) -> Drawn {
-        Drawn { id: id.into(), is_end, most: 9, page: 4, choices: (0..4, 4) }
+        Drawn { id: id.into(), is_end, most: 9, page: 4, choices: 0..4 }
     }
 
     fn press(card: &mut QuestionCard, question: &InteractionInfo, action: Action) -> KeyOutcome {
@@ -370,7 +369,7 @@ mod tests {
         let question = question("1-1");
         let mut card = QuestionCard::default();
         card.show(Some(&question));
-        let cut = Drawn { choices: (0..1, 4), ..drawn("1-1", true) };
+        let cut = Drawn { choices: 0..1, ..drawn("1-1", true) };
         card.drawn(&cut);
         card.take_keys();
         press(&mut card, &question, Action::Down);

@@ -123,7 +123,7 @@ pub(crate) fn view(
     let above = shown.start.checked_sub(1).and_then(place);
     let whole = above.map_or(0, |at| at + 1)..place(shown.end).unwrap_or(all.len());
     let (id, is_end) = (question.id.clone(), hidden == 0 && area.height > 1);
-    Some(Drawn { id, is_end, most, page, choices: (whole, all.len()) })
+    Some(Drawn { id, is_end, most, page, choices: whole })
 }
 
 /// Describes the asker, the request and its directory.
@@ -143,15 +143,8 @@ pub fn asks(question: &InteractionInfo, home: Option<&str>) -> Text {
 }
 
 pub(crate) fn verb(shown: Option<&Shown>, tool_kind: Option<&Untrusted>) -> &'static str {
-    let kind = shown.map(|shown| &shown.kind).or(tool_kind);
-    match kind.map(Untrusted::raw) {
-        Some("execute") => "run",
-        Some("edit") => "edit",
-        Some("read") => "read",
-        Some("delete") => "delete",
-        Some("move") => "move",
-        Some("search") => "search",
-        Some("fetch") => "fetch",
-        _ => "do",
-    }
+    const VERBS: [&str; 6] = ["edit", "read", "delete", "move", "search", "fetch"];
+    let kind = shown.map(|shown| &shown.kind).or(tool_kind).map_or("", Untrusted::raw);
+    let verb = VERBS.into_iter().find(|verb| *verb == kind);
+    verb.unwrap_or(if kind == "execute" { "run" } else { "do" })
 }
