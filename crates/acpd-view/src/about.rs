@@ -173,6 +173,7 @@ mod tests {
         assert_eq!(run("touch a", json!(["/bin/bash", "-lc", "touch a"])), [""; 0]);
         assert_eq!(run("t", json!("cat <<E\n\u{1b}x\nE")), ["cat <<E", "<U+001B>x", "E"]);
         assert_eq!(run("ls\nrm x", json!("ls\nrm x")), ["ls", "rm x"]);
+        assert_eq!(run(&"x".repeat(200), json!("x".repeat(200))).len(), 1, "too long for a glance");
         let long = format!("echo {}; rm -rf /", "x".repeat(9000));
         assert_eq!(run("t", json!(long)), [&*long], "its end matters most");
     }

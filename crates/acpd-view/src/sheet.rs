@@ -260,15 +260,6 @@ mod tests {
     }
 
     #[test]
-    fn a_title_that_is_the_command_is_said_once() {
-        let shown = |title: &str| Shown { title: Some(title.into()), ..run("git push") };
-        assert_eq!(whole(&shown("`git push`")), "$ `git push`\n");
-        assert_eq!(whole(&shown("git pull")), "$ git pull\n  │ git push\n");
-        let long = "x".repeat(200);
-        assert!(whole(&Shown { title: Some(long.as_str().into()), ..run(&long) }).contains("│ x"));
-    }
-
-    #[test]
     fn m7_head_and_tail_of_a_long_line_are_on_the_screen() {
         let shown = run(&format!("ls -la {}; rm -rf ~", "x".repeat(9000)));
         let (lines, hidden) = Sheet::new("allow? ", &shown, 0).fitting(40, 12);

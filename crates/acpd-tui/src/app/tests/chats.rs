@@ -44,16 +44,24 @@ impl Person {
 
     /// Like [`Person::opens`], with the abilities that the agent announces.
     pub(super) fn opens_with(&mut self, lines: &[Value], hello: Value) -> LinkId {
-        let seq = lines.len() as u64;
+        self.opens_after(0, lines, hello)
+    }
+
+    /// Like [`Person::opens_with`], with only the last lines of a journal.
+    pub(super) fn opens_after(&mut self, after: u64, lines: &[Value], hello: Value) -> LinkId {
+        let seq = after + lines.len() as u64;
         let key = SessionRowKey { agent: "claude".into(), session_id: ID.into() };
         self.state.open_chat(key, seq, true);
         self.takes_effects();
         let link = self.chat_link();
         self.result(link, "initialize", hello);
+        let attach = self.said(method::SESSION_ATTACH).pop().expect("it is attached");
+        assert_eq!(attach["params"]["after"], after, "only the last lines are read at first");
+        self.sent.push(attach);
         let all = morning();
         let attached = json!({"session": all["sessions"][0]});
         self.result(link, method::SESSION_ATTACH, attached);
-        self.hears(link, 1, lines);
+        self.hears(link, after + 1, lines);
         let caught_up = json!({"sessionId": ID, "seq": seq});
         self.event(AppEvent::Line(link, build::notification(method::CAUGHT_UP, &caught_up)));
         link
@@ -150,16 +158,6 @@ fn states_of_the_connection_are_told_and_the_draft_stays() {
     person.press(KeyCode::Enter);
     assert!(person.said("session/prompt").is_empty());
     assert!(person.sees(80, 24).contains("half a thought"));
-}
-
-#[test]
-fn a_draft_is_there_again_when_its_conversation_is_opened_again() {
-    let (mut person, _) = in_chat();
-    person.types("later");
-    person.ctrl('d');
-    assert!(person.sees(80, 24).contains("acpd · "));
-    person.opens(&journal());
-    assert!(person.sees(80, 24).contains(" later"));
 }
 
 #[test]

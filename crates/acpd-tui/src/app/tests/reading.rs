@@ -1,7 +1,5 @@
 //! Reading of a conversation: search, memory, copies, the mouse.
 
-use acpd_api::SessionRowKey;
-
 use super::chats::{ID, in_chat, journal};
 use super::*;
 
@@ -63,20 +61,9 @@ fn serve_log(person: &mut Person, last: u64) -> usize {
 fn at_the_end_of(last: u64) -> Person {
     let mut person = in_the_morning();
     person.changed(json!({"removed": {"interactions": ["1-5"]}}));
-    let key = SessionRowKey { agent: "claude".into(), session_id: ID.into() };
-    person.state.open_chat(key, last, true);
-    person.takes_effects();
-    let link = person.chat_link();
-    person.result(link, "initialize", json!({"protocolVersion": 1}));
-    let attach = person.said(method::SESSION_ATTACH).remove(0);
-    let after = attach["params"]["after"].as_u64().unwrap();
-    assert!(last - after <= 300, "only the last lines are read at first");
-    person.sent.push(attach);
-    person.result(link, method::SESSION_ATTACH, json!({"session": morning()["sessions"][0]}));
+    let after = last - 300;
     let lines: Vec<Value> = (after + 1..=last).map(line).collect();
-    person.hears(link, after + 1, &lines);
-    let caught_up = json!({"sessionId": ID, "seq": last});
-    person.event(AppEvent::Line(link, build::notification(method::CAUGHT_UP, &caught_up)));
+    person.opens_after(after, &lines, json!({"protocolVersion": 1}));
     person
 }
 
