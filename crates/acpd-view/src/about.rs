@@ -24,10 +24,7 @@ pub fn commands(input: &Value, title: Option<&Untrusted>) -> Vec<Text> {
 /// Describes a question in one line.
 pub fn asked(question: &Question) -> Text {
     match question {
-        Question::Permission { title, subject, .. } => match title {
-            Some(title) => named(title, subject.as_ref()),
-            None => named(&"a tool call".into(), subject.as_ref()),
-        },
+        Question::Permission { title, subject, .. } => named(title.as_ref(), subject.as_ref()),
         Question::Form { message, .. } => message.into(),
         Question::Url { message, url } => text!("open {}", page(message, url)),
     }
@@ -61,8 +58,8 @@ pub fn disguised_host(url: &str) -> Option<&str> {
 }
 
 /// Describes a call in one line: the title, and the subject if the title does not contain it.
-pub fn named(title: &Untrusted, subject: Option<&Untrusted>) -> Text {
-    let title = Text::from(title);
+pub fn named(title: Option<&Untrusted>, subject: Option<&Untrusted>) -> Text {
+    let title = title.map_or_else(|| "a tool call".into(), Text::from);
     let Some(subject) = subject.map(Text::from) else { return title };
     let command = subject.as_str().strip_prefix("run `").and_then(|rest| rest.strip_suffix('`'));
     let is_said = match command {
@@ -211,7 +208,7 @@ mod tests {
     #[test]
     fn a_line_names_title_and_subject_unless_they_are_the_same() {
         let named = |title: &str, subject: Option<&str>| {
-            super::named(&title.into(), subject.map(Untrusted::from).as_ref()).to_string()
+            super::named(Some(&title.into()), subject.map(Untrusted::from).as_ref()).to_string()
         };
         assert_eq!(named("Test", None), "Test");
         assert_eq!(named("`make`", Some("run `make`")), "`make`");

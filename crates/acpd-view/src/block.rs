@@ -186,17 +186,14 @@ pub struct PlanEntry {
     pub status: Untrusted,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+/// An answered question.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// For `_acpd/interaction/answer`; empty if not known.
     pub id: Untrusted,
     pub tool_call: Option<Untrusted>,
-    pub asked: acpd_api::Question,
-    pub answer: Answer,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+    /// The call, or the message of a form or page.
+    pub about: Text,
     /// Such as `allowed once`, `denied` or `filled in`.
     pub verdict: Text,
     /// The client and its place, or the rule.

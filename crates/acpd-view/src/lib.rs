@@ -28,8 +28,8 @@ mod summary;
 pub mod text;
 
 pub use block::{
-    Answer, Block, Consent, Content, Delegation, FileDiff, Folding, Id, Kind, Location, Message,
-    Notice, Plan, PlanEntry, Progress, Question, Severity, Source, Subagent, ToolCall, ToolContent,
+    Block, Consent, Content, Delegation, FileDiff, Folding, Id, Kind, Location, Message, Notice,
+    Plan, PlanEntry, Progress, Question, Severity, Source, Subagent, ToolCall, ToolContent,
     ToolText, Topic,
 };
 pub use body::CallBody;

@@ -3,7 +3,7 @@
 use acpd_api::{Outcome, TurnEnded, Untrusted};
 use serde_json::Value;
 
-use crate::about::{asked, commands};
+use crate::about::commands;
 use crate::block::{
     Block, Consent, Content, Delegation, Folding, Kind, Plan, PlanEntry, Progress, Question,
     Severity, Subagent, ToolCall,
@@ -31,9 +31,8 @@ impl Block {
                 Text::of(Role::Plain, "plan").and(Role::Dim, text!(": {}", text))
             }
             Kind::Plan(steps) => Text::of(Role::Plain, plan(&steps.entries)),
-            Kind::Question(Question { asked: about, answer, .. }) => {
-                let how = text!("{} by {}: ", answer.verdict, answer.by);
-                Text::of(Role::Dim, how).and(Role::Dim, asked(about))
+            Kind::Question(Question { about, verdict, by, .. }) => {
+                Text::of(Role::Dim, text!("{} by {}: {}", verdict, by, about))
             }
             Kind::Subagent(subagent) => subagent.summary(self.progress),
             Kind::Notice(notice) => {
@@ -332,7 +331,8 @@ pub fn group_summary(blocks: &[Block]) -> Text {
     let is_cut = |block: &&Block| {
         block.progress == Progress::Interrupted && block.consent() != Some(Consent::Refused)
     };
-    let is_refused = |block: &&Block| matches!(&block.kind, Kind::Question(question) if question.answer.is_refused);
+    let is_refused =
+        |block: &&Block| matches!(&block.kind, Kind::Question(question) if question.is_refused);
     let bad = [
         (calls().filter(|block| block.has_failed()).count(), Role::Bad, "failed"),
         (calls().filter(is_cut).count(), Role::Warning, "not finished"),

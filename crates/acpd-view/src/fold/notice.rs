@@ -1,33 +1,42 @@
 //! Notices of acpd and of agents as blocks.
 
 use acpd_api::{
-    AnswerInfo, ClientName, CutShort, Outcome, PermissionDecided, Question as Asked,
-    QuestionAnswered, RestoreLevel, Restored, SessionNotice, TurnEnded, Untrusted, method,
+    AnswerInfo, ClientName, CutShort, Outcome, PermissionDecided, QuestionAnswered, RestoreLevel,
+    Restored, SessionNotice, Untrusted, method,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Step;
-use crate::block::{Answer, Block, Kind, Notice, Progress, Question, Severity, Source, Topic};
+use crate::about::named;
+use crate::block::{Block, Kind, Notice, Progress, Question, Severity, Source, Topic};
 use crate::lenient::{NOT_READ, text};
 use crate::text;
 use crate::text::Text;
 
 /// Returns none for a notice that users need not see.
 pub(super) fn block(step: &Step<'_>, method: &str, params: Map<String, Value>) -> Option<Block> {
-    let (kind, progress) = match method {
-        method::TURN_ENDED => ended(read(step, &params)?),
-        method::RESTORED => (Kind::Notice(restored(&read(step, &params)?)?), Progress::Done),
+    let kind = match method {
+        method::TURN_ENDED => Kind::Turn(Box::new(read(step, &params)?)),
+        method::RESTORED => Kind::Notice(restored(&read(step, &params)?)?),
         method::NOTICE => {
             let SessionNotice { severity, text, .. } = read(step, &params)?;
             let is_info = severity == "info";
             let severity = if is_info { Severity::Info } else { Severity::Warning };
-            (Kind::Notice(notice(severity, text)), Progress::Done)
+            Kind::Notice(notice(severity, text))
         }
-        method::SKIPPED => (Kind::Gap(read(step, &params)?), Progress::Done),
-        method::PERMISSION_DECIDED => decided(read(step, &params)?),
-        method::ANSWERED => answered(read(step, &params)?),
+        method::SKIPPED => Kind::Gap(read(step, &params)?),
+        method::PERMISSION_DECIDED => Kind::Question(decided(read(step, &params)?)),
+        method::ANSWERED => Kind::Question(answered(read(step, &params)?)),
         _ => return None,
+    };
+    let progress = match &kind {
+        Kind::Turn(ended) => match ended.outcome {
+            Outcome::Stopped { .. } => Progress::Done,
+            Outcome::Error { .. } => Progress::Failed,
+            _ => Progress::Interrupted,
+        },
+        _ => Progress::Done,
     };
     let source = Source { method: method.to_owned(), params };
     Some(Block { source: Some(Box::new(source)), ..Block::new(step.seq, kind, progress) })
@@ -86,17 +95,6 @@ fn notice(severity: Severity, text: impl Into<Text>) -> Notice {
     Notice { severity, text: text.into(), topic: Topic::Any }
 }
 
-fn ended(ended: TurnEnded) -> (Kind, Progress) {
-    let progress = match &ended.outcome {
-        Outcome::Stopped { .. } => Progress::Done,
-        Outcome::Error { .. } => Progress::Failed,
-        Outcome::Interrupted { .. } | Outcome::Unwedged { .. } | Outcome::OutcomeUnknown { .. } => {
-            Progress::Interrupted
-        }
-    };
-    (Kind::Turn(Box::new(ended)), progress)
-}
-
 fn restored(restored: &Restored) -> Option<Notice> {
     let reason =
         restored.reason.as_ref().map_or_else(|| "the agent no longer has it".into(), Text::from);
@@ -128,16 +126,17 @@ fn restored(restored: &Restored) -> Option<Notice> {
     Some(Notice { topic: Topic::Restored(restored.level), ..notice(severity, sentence) })
 }
 
-fn decided(decided: PermissionDecided) -> (Kind, Progress) {
-    let PermissionDecided { tool_call_id, title, subject, shown, verdict, by, .. } = decided;
+fn decided(decided: PermissionDecided) -> Question {
+    let PermissionDecided { tool_call_id: tool_call, title, subject, verdict, by, .. } = decided;
+    let about = named(title.as_ref(), subject.as_ref());
     let is_refused = verdict != "allow";
-    let verdict = if is_refused { "denied" } else { "allowed" };
-    let answer = Answer { verdict: verdict.into(), by: by.into(), is_refused };
-    question(Untrusted::default(), tool_call_id, (title, subject, shown), answer)
+    let verdict = if is_refused { "denied" } else { "allowed" }.into();
+    Question { id: Untrusted::default(), tool_call, about, verdict, by: by.into(), is_refused }
 }
 
-fn answered(answered: QuestionAnswered) -> (Kind, Progress) {
-    let QuestionAnswered { id, tool_call_id, title, subject, answer, by, .. } = answered;
+fn answered(answered: QuestionAnswered) -> Question {
+    let QuestionAnswered { id, tool_call_id: tool_call, title, subject, answer, by, .. } = answered;
+    let about = named(title.as_ref(), subject.as_ref());
     let verdict = match &answer {
         AnswerInfo::Option { option } => match option.kind.raw() {
             "allow_once" => "allowed once".into(),
@@ -152,20 +151,7 @@ fn answered(answered: QuestionAnswered) -> (Kind, Progress) {
     };
     let is_refused = matches!(&answer, AnswerInfo::Option { option }
         if option.kind.raw().starts_with("reject"));
-    let answer = Answer { verdict, by: person(&by), is_refused };
-    question(id, tool_call_id, (title, subject, None), answer)
-}
-
-fn question(
-    id: Untrusted,
-    tool_call: Option<Untrusted>,
-    (title, subject, shown): (Option<Untrusted>, Option<Untrusted>, Option<Box<acpd_api::Shown>>),
-    answer: Answer,
-) -> (Kind, Progress) {
-    let tool_kind = shown.as_ref().map(|shown| shown.kind.clone());
-    let options = Vec::new();
-    let asked = Asked::Permission { title, tool_kind, subject, shown, changed: 0, options };
-    (Kind::Question(Question { id, tool_call, asked, answer }), Progress::Done)
+    Question { id, tool_call, about, verdict, by: person(&by), is_refused }
 }
 
 /// Returns why a turn was cut short, and by whom: `cancelled by Zed`.

@@ -88,7 +88,7 @@ impl Turn {
                     .rev()
                     .find(|block| block.tool_call().is_some_and(|call| call.has_id(id.raw())))
             {
-                call.is_refused = question.answer.is_refused;
+                call.is_refused = question.is_refused;
                 changed.push(call.id);
             }
             push(blocks, block, changed);

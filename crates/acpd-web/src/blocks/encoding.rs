@@ -70,8 +70,8 @@ pub(super) fn block(
             "entries": entries(&plan.entries), "text": plan.text,
         }),
         Kind::Question(question) => json!({
-            "asked": question.id, "refused": question.answer.is_refused,
-            "answer": format!("{} by {}", question.answer.verdict, question.answer.by),
+            "asked": question.id, "refused": question.is_refused,
+            "answer": format!("{} by {}", question.verdict, question.by),
         }),
         Kind::Subagent(_) | Kind::Gap(_) => json!({}),
         Kind::Notice(notice) => json!({"severity": notice.severity}),
