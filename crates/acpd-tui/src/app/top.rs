@@ -61,7 +61,6 @@ impl TopScreen {
     /// Keeps the selection on an existing row, and shows that row's question.
     pub(super) fn settle(&mut self, fleet: &Fleet, now: u64) {
         let rows = fleet.rows(self.filter.text(), now);
-        let key_at = |at: usize| rows.get(at).and_then(Row::key);
         // The row of a typed prompt stays selected, even after its question is answered.
         let typed_for = match &self.typing {
             Some(Typing::Prompt(session, _) | Typing::Rename(session, _)) => Some(session),
@@ -73,12 +72,10 @@ impl TopScreen {
         let is_selected = |row: &Row<'_>| self.selected.is_some() && row.key() == self.selected;
         let found = rows.iter().position(is_selected);
         let found = found.or_else(|| rows.iter().position(is_typed_for));
-        self.at = match found {
-            Some(at) => at,
-            None => self.at.min(rows.len().saturating_sub(1)),
-        };
-        self.selected = key_at(self.at);
-        self.card.show(rows.get(self.at).and_then(Row::question));
+        self.at = found.unwrap_or(self.at).min(rows.len().saturating_sub(1));
+        let row = rows.get(self.at);
+        self.selected = row.and_then(Row::key);
+        self.card.show(row.and_then(Row::question));
     }
 
     fn input(&mut self) -> Option<&mut Input> {

@@ -143,15 +143,9 @@ impl ChatLayout {
             let at = rows.iter().position(|other| id(other) == row).or(at).unwrap_or(0);
             return (at, line.min(self.height(of, at).saturating_sub(1)));
         }
-        let mut left = of.height;
-        for at in (0..rows.len()).rev() {
-            let own = self.height(of, at);
-            if own >= left {
-                return (at, own - left);
-            }
-            left -= own;
-        }
-        (0, 0)
+        let last = rows.len() - 1;
+        let end = (last, self.height(of, last));
+        self.moved(of, end, -(of.height as isize))
     }
 
     fn moved(&mut self, of: OnRows<'_>, (mut at, line): Top, by: isize) -> Top {
@@ -204,17 +198,12 @@ impl ChatLayout {
 
     /// Sets the position: the live end if nothing is below the screen.
     fn settle(&mut self, of: OnRows<'_>, (first, skip): Top) {
-        let mut left = of.height + skip;
-        self.place = None;
-        for at in first..of.rows.len() {
-            match left.checked_sub(self.height(of, at)) {
-                Some(rest) => left = rest,
-                None => {
-                    self.place = Some((id(&of.rows[first]), skip));
-                    break;
-                }
-            }
-        }
+        let mut lines = 0;
+        let is_more = (first..of.rows.len()).any(|at| {
+            lines += self.height(of, at);
+            lines > of.height + skip
+        });
+        self.place = is_more.then(|| (id(&of.rows[first]), skip));
     }
 
     fn height(&mut self, of: OnRows<'_>, at: usize) -> usize {

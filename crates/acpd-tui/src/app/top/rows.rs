@@ -28,10 +28,7 @@ pub(super) fn name(row: &Row<'_>) -> Text {
     match (row.session, row.what) {
         (_, RowState::Login(agent, _)) => Text::from(&agent.name),
         (Some(session), _) => shown(session),
-        (None, RowState::Question(question)) => {
-            question.name.as_ref().map(Text::from).unwrap_or_default()
-        }
-        _ => Text::new(),
+        (None, _) => text!("{}", row.question().and_then(|question| question.name.as_ref())),
     }
 }
 
@@ -39,8 +36,7 @@ pub(super) fn agent(row: &Row<'_>) -> Text {
     match (row.session, row.what) {
         (_, RowState::Login(..)) => Text::new(),
         (Some(session), _) => Text::from(&session.agent),
-        (None, RowState::Question(question)) => Text::from(&question.agent),
-        _ => Text::new(),
+        (None, _) => text!("{}", row.question().map(|question| &question.agent)),
     }
 }
 
