@@ -150,10 +150,6 @@ fn pasted_path_of_an_image_is_a_mention_of_that_file() {
     person.press(KeyCode::Enter);
     let files = prompt_files(&mut person);
     assert_eq!(files.files[0].path, "/tmp/a b.png");
-    let image = json!({"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="});
-    person.event(AppEvent::AttachedRead(files, Ok(vec![image.clone()])));
-    let said = person.said("session/prompt").remove(0);
-    assert_eq!(said["params"]["prompt"][1], image);
     person.event(AppEvent::Paste("/tmp/b.txt".into()));
     assert!(person.sees(80, 24).contains("\n /tmp/b.txt"), "it is a text like another");
 }
