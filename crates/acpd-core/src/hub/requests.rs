@@ -9,9 +9,9 @@ use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, SlotId};
 use crate::input::Effect;
 use crate::mcp::{Brought, put_names};
-use crate::process::slot::Waiting;
+use crate::process::slot::{Directory, Waiting};
 use crate::profile::Profile;
-use crate::record::{AskedRow, Directory, Purpose, Record};
+use crate::record::{AskedRow, Purpose, Record};
 use crate::requests::Asked;
 use crate::timers::Timer;
 
@@ -161,10 +161,10 @@ impl Hub {
     }
 
     pub(crate) fn find_directory_for(&mut self, slot: SlotId, mut waiting: Waiting) {
-        let Some((cwd, directory)) = waiting.what.directory() else { return };
+        let Some(cwd) = waiting.what.cwd().map(str::to_owned) else { return };
         let question = self.cx.ids.issue();
-        *directory = Directory::Asked(question);
-        let (agent, cwd) = (self.processes[&slot].profile().to_owned(), cwd.to_owned());
+        waiting.directory = Directory::Asked(question);
+        let agent = self.processes[&slot].profile().to_owned();
         self.processes.wait(slot, waiting);
         self.cx.send(Effect::FindDirectory { question, agent, cwd });
     }

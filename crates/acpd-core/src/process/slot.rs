@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::ids::{HostId, Requester, SessionKey, Time};
 use crate::input::StopStep;
 use crate::profile::Profile;
-use crate::record::{Adoption, AgentRow, Directory, HostState, NewSession};
+use crate::record::{Adoption, AgentRow, HostState, NewSession};
 
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
@@ -207,6 +207,21 @@ pub(crate) enum LoginRepeat {
 pub(crate) struct Waiting {
     pub(crate) to: Requester,
     pub(crate) what: WaitFor,
+    pub(crate) directory: Directory,
+}
+
+impl Waiting {
+    pub(crate) fn new(to: Requester, what: WaitFor) -> Waiting {
+        Waiting { to, what, directory: Directory::Unknown }
+    }
+}
+
+/// Check of the directory of a session to be made or adopted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Directory {
+    Unknown,
+    Asked(u64),
+    There,
 }
 
 #[derive(Debug)]
@@ -383,10 +398,10 @@ pub(crate) enum Asker {
 }
 
 impl WaitFor {
-    pub(crate) fn directory(&mut self) -> Option<(&str, &mut Directory)> {
+    pub(crate) fn cwd(&self) -> Option<&str> {
         match self {
-            WaitFor::New(new) => Some((&new.cwd, &mut new.directory)),
-            WaitFor::Adopt(adoption) => Some((&adoption.cwd, &mut adoption.directory)),
+            WaitFor::New(new) => Some(&new.cwd),
+            WaitFor::Adopt(adoption) => Some(&adoption.cwd),
             WaitFor::Initialize | WaitFor::Relay { .. } => None,
         }
     }

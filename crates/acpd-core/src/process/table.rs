@@ -28,9 +28,11 @@ use crate::fault::Fault;
 use crate::ids::{ClientId, HostId, Process, Requester, SessionKey, SlotId, Time, Urgency};
 use crate::input::{Effect, ToHost};
 use crate::own::without_own;
-use crate::process::slot::{AgentInfo, Host, Parked, Slot, State, StopWhy, WaitFor, Waiting};
+use crate::process::slot::{
+    AgentInfo, Directory, Host, Parked, Slot, State, StopWhy, WaitFor, Waiting,
+};
 use crate::profile::{Config, Profile};
-use crate::record::{AgentRow, AuthRow, Desired, Directory, HostRow, Record};
+use crate::record::{AgentRow, AuthRow, Desired, HostRow, Record};
 use crate::timers::{Timer, Timers};
 
 /// Bytes for new sessions of one process. An adoption has its own limit.
@@ -327,10 +329,7 @@ impl Processes {
     }
 
     pub(crate) fn take_waiting_for(&mut self, question: u64) -> Option<(SlotId, Waiting)> {
-        let asked = |waiting: &mut Waiting| {
-            let directory = waiting.what.directory();
-            directory.is_some_and(|(_, known)| *known == Directory::Asked(question))
-        };
+        let asked = |waiting: &mut Waiting| waiting.directory == Directory::Asked(question);
         let mut slots = self.iter_mut();
         slots.find_map(|(id, slot)| Some((id, slot.waiting.extract_if(.., asked).next()?)))
     }

@@ -25,7 +25,7 @@ pub use crate::ids::Sender;
 pub use acpd_policy::Remembered;
 pub use forked::{ForkPoint, Forked};
 pub(crate) use purpose::SET_TITLE;
-pub use purpose::{Adoption, Directory, NewSession, Opener, Purpose, Steer, Wanted};
+pub use purpose::{Adoption, NewSession, Opener, Purpose, Steer, Wanted};
 pub use snapshot::{ClientState, HostState, SessionState, Snapshot, Spent};
 pub use usage::{Counter, Used, When};
 

@@ -25,8 +25,6 @@ pub struct Adoption {
     /// Notices for the conversation once it is acpd's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-    #[serde(skip)]
-    pub directory: Directory,
 }
 
 /// A client's `session/load` or `session/resume`.
@@ -43,14 +41,6 @@ pub struct Wanted {
     pub(crate) archived: ArchiveFilter,
     /// The first page, with acpd's sessions.
     pub(crate) first: bool,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Directory {
-    Unknown,
-    Asked(u64),
-    #[default]
-    There,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -241,8 +231,6 @@ pub struct NewSession {
     /// Notices for the conversation once it exists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-    #[serde(skip)]
-    pub directory: Directory,
     /// Origin of a fork; `None` for `session/new`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<ForkPoint>,

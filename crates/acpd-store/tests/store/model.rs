@@ -6,9 +6,9 @@ use acp_wire::{Id, StateKey};
 use acpd_api::{Amount, AuthSource, AuthState, Cost, RestoreLevel, Tokens, Usage};
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    Adoption, AgentRow, AskedRow, AuthRow, Canceller, Child, Counter, Desired, Directory, Dormant,
-    EventKind, EventRow, Forked, HostRow, InteractionRow, NewSession, PromptKeyRow, Purpose,
-    Record, ReplyRow, Sender, SessionRow, Snapshot, TurnRow, TurnStage, UsageRow, Used, ValueKey,
+    Adoption, AgentRow, AskedRow, AuthRow, Canceller, Child, Counter, Desired, Dormant, EventKind,
+    EventRow, Forked, HostRow, InteractionRow, NewSession, PromptKeyRow, Purpose, Record, ReplyRow,
+    Sender, SessionRow, Snapshot, TurnRow, TurnStage, UsageRow, Used, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use bytes::Bytes;
@@ -186,20 +186,11 @@ fn agent_id() -> impl Strategy<Value = String> {
 }
 
 fn asked() -> impl Strategy<Value = Purpose> {
-    let directory = Directory::There;
     let notices = || vec(text(), 0..3);
     let created = (sender(), option::of(text()), text(), text(), notices()).prop_map(
-        move |(sender, name, cwd, params, notices)| {
+        |(sender, name, cwd, params, notices)| {
             let (to, params) = (sender.into(), params.into());
-            Purpose::NewSession(NewSession {
-                to,
-                name,
-                cwd,
-                params,
-                notices,
-                directory,
-                fork: None,
-            })
+            Purpose::NewSession(NewSession { to, name, cwd, params, notices, fork: None })
         },
     );
     let relayed = (sender(), option::of(session()), text(), option::of(text())).prop_map(
@@ -210,11 +201,10 @@ fn asked() -> impl Strategy<Value = Purpose> {
             params,
         },
     );
-    let adopted =
-        (agent_id(), text(), text(), notices()).prop_map(move |(id, cwd, params, notices)| {
-            let (params, openers) = (params.into(), Vec::new());
-            Purpose::Adopt(Box::new(Adoption { id, cwd, params, openers, notices, directory }))
-        });
+    let adopted = (agent_id(), text(), text(), notices()).prop_map(|(id, cwd, params, notices)| {
+        let (params, openers) = (params.into(), Vec::new());
+        Purpose::Adopt(Box::new(Adoption { id, cwd, params, openers, notices }))
+    });
     prop_oneof![
         Just(Purpose::Initialize),
         created,

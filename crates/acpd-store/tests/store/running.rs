@@ -8,8 +8,8 @@ use std::time::Duration;
 use acpd_core::Frozen;
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    AskedRow, Directory, EventKind, EventRow, HostRow, InteractionRow, NewSession, Purpose, Record,
-    ReplyRow, Sender, SessionRow, Snapshot, TurnRow, TurnStage,
+    AskedRow, EventKind, EventRow, HostRow, InteractionRow, NewSession, Purpose, Record, ReplyRow,
+    Sender, SessionRow, Snapshot, TurnRow, TurnStage,
 };
 use acpd_store::{CommitBatch, OpenError, Reader, Report, Writer, open};
 use bytes::Bytes;
@@ -159,7 +159,6 @@ pub(crate) fn asked(id: u64, host: u64, params: &str) -> Record {
         cwd: "/src".to_owned(),
         params: params.to_owned().into(),
         fork: None,
-        directory: Directory::There,
         notices: Vec::new(),
     });
     Record::Asked(AskedRow { id, host: HostId(host), what })

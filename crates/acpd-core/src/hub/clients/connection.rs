@@ -57,8 +57,7 @@ impl Hub {
             return Ok(());
         }
         let slot = self.slot_for_offer(&profile, offer.as_deref());
-        let what = WaitFor::Initialize;
-        let asked = self.with_agent(slot, Waiting { to: to.clone(), what });
+        let asked = self.with_agent(slot, Waiting::new(to.clone(), WaitFor::Initialize));
         if asked.is_err() && self.initialize_from_memory(to, &profile) {
             return Ok(());
         }

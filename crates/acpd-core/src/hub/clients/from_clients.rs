@@ -208,7 +208,7 @@ impl Hub {
             }
             let slot = self.processes.shared(&profile, self.cx.now);
             let what = WaitFor::Relay { method: method.to_owned(), line: line.clone() };
-            return self.with_agent(slot, Waiting { to: to.clone(), what });
+            return self.with_agent(slot, Waiting::new(to.clone(), what));
         };
         let Some(key) = self.sessions.by_public_id(&profile, &session) else {
             self.sessions.refuse_for_child(&profile, method, &session)?;

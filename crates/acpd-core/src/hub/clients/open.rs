@@ -14,7 +14,7 @@ use crate::input::ReadStyle;
 use crate::params::{bounded, own_meta, read_opening, valid_name};
 use crate::process::slot::{Asker, WaitFor};
 use crate::profile::ClosedBy;
-use crate::record::{Directory, Dormant, NewSession};
+use crate::record::{Dormant, NewSession};
 use crate::session::kin::with_parent;
 
 impl Hub {
@@ -136,8 +136,8 @@ impl Hub {
             self.must_be_its_own(to.client, parent, what)?;
             params = with_parent(&params, &self.parent_for(parent)?);
         }
-        let (name, notices, directory) = (meta.name, Vec::new(), Directory::Unknown);
-        let new = NewSession { to: to.clone(), name, cwd, params, notices, directory, fork: None };
+        let (name, notices) = (meta.name, Vec::new());
+        let new = NewSession { to: to.clone(), name, cwd, params, notices, fork: None };
         self.open_at_agent(profile, to, WaitFor::New(new))
     }
 

@@ -192,7 +192,7 @@ impl Hub {
         for requester in watchers {
             self.refuse(&requester, fault);
         }
-        for Waiting { to, what } in waiting {
+        for Waiting { to, what, .. } in waiting {
             let is_first = matches!(what, WaitFor::Initialize);
             if !(is_first && self.initialize_from_memory(&to, &profile)) {
                 self.refuse(&to, fault);

@@ -9,8 +9,8 @@ use crate::hub::Hub;
 use crate::ids::{HostId, Requester, SessionKey, SlotId};
 use crate::params::raw;
 use crate::process::logins::{Activity, changes_login};
-use crate::process::slot::{Asker, WaitFor, Waiting};
-use crate::record::{Directory, Dormant, Purpose};
+use crate::process::slot::{Asker, Directory, WaitFor, Waiting};
+use crate::record::{Dormant, Purpose};
 use crate::session::Relayed;
 use crate::session::turn::Queued;
 
@@ -36,11 +36,11 @@ impl Hub {
     ) -> Result<(), Fault> {
         let offer = self.clients.get(&to.client).and_then(|client| client.offer.clone());
         let slot = self.slot_for_new(profile, offer.as_deref());
-        self.with_agent(slot, Waiting { to, what })
+        self.with_agent(slot, Waiting::new(to, what))
     }
 
     pub(crate) fn serve_waiting(&mut self, slot: SlotId, waiting: Waiting) {
-        let Waiting { to, what } = waiting;
+        let Waiting { to, what, directory } = waiting;
         if !self.clients.contains_key(&to.client) {
             return;
         }
@@ -52,8 +52,8 @@ impl Hub {
                 let profile = self.processes[&slot].profile().to_owned();
                 self.send_initialized(&to, &profile);
             }
-            WaitFor::New(ref new) if new.directory != Directory::There => {
-                self.find_directory_for(slot, Waiting { to, what });
+            WaitFor::New(_) if directory != Directory::There => {
+                self.find_directory_for(slot, Waiting::new(to, what));
             }
             WaitFor::New(new) if new.fork.is_some() => self.ask_for_fork(slot, new),
             WaitFor::New(mut new) => {
@@ -63,11 +63,11 @@ impl Hub {
                 let why = Purpose::NewSession(new);
                 self.request_with(slot, why, "session/new", &raw(&params), &servers);
             }
-            WaitFor::Adopt(adoption) => self.begin_adoption(slot, adoption),
+            WaitFor::Adopt(adoption) => self.begin_adoption(slot, adoption, directory),
             WaitFor::Relay { ref method, .. }
                 if changes_login(method) && self.is_logging_in(slot) =>
             {
-                self.processes.wait(slot, Waiting { to, what });
+                self.processes.wait(slot, Waiting::new(to, what));
             }
             WaitFor::Relay { method, line } => {
                 self.relay(slot, None, Relayed { to, method, line });

@@ -19,8 +19,8 @@ use crate::hub::Hub;
 use crate::ids::{HostId, Process, Requester, SessionKey, SlotId, duration};
 use crate::input::ReadStyle;
 use crate::params::{raw, without_nulls};
-use crate::process::slot::{WaitFor, Waiting};
-use crate::record::{Adoption, Directory, Opener, Purpose, Replayable};
+use crate::process::slot::{Directory, WaitFor, Waiting};
+use crate::record::{Adoption, Opener, Purpose, Replayable};
 use crate::session::replay::{HISTORY_BYTES, Replay, user_text};
 use crate::timers::Timer;
 
@@ -38,7 +38,12 @@ impl Hub {
         load.or(may_resume.then_some("session/resume"))
     }
 
-    pub(crate) fn begin_adoption(&mut self, slot: SlotId, mut adoption: Adoption) {
+    pub(crate) fn begin_adoption(
+        &mut self,
+        slot: SlotId,
+        mut adoption: Adoption,
+        directory: Directory,
+    ) {
         let profile = self.processes[&slot].profile().to_owned();
         // The session may have been adopted while this request waited.
         if let Some(key) = self.sessions.by_public_id(&profile, &adoption.id) {
@@ -54,9 +59,9 @@ impl Hub {
             return open.openers.append(&mut adoption.openers);
         }
         let works = self.works_on(slot, &adoption.id);
-        if works || adoption.directory != Directory::There {
+        if works || directory != Directory::There {
             let to = adoption.openers[0].to.clone();
-            let waiting = Waiting { to, what: WaitFor::Adopt(adoption) };
+            let waiting = Waiting { to, what: WaitFor::Adopt(adoption), directory };
             if works {
                 return self.processes.wait(slot, waiting);
             }

@@ -10,8 +10,8 @@ use serde_json::json;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::params::workspace;
-use crate::process::slot::Asker;
-use crate::record::{Directory, Dormant};
+use crate::process::slot::{Asker, Directory};
+use crate::record::Dormant;
 use crate::session::Session;
 use crate::session::restore::Step;
 use crate::timers::Timer;
@@ -36,9 +36,8 @@ impl Hub {
         }
         let found = self.processes.take_waiting_for(question);
         let Some((slot, mut waiting)) = found else { return };
-        let Some((cwd, directory)) = waiting.what.directory() else { return };
         if exists {
-            *directory = Directory::There;
+            waiting.directory = Directory::There;
             if self.processes[&slot].is_up() {
                 self.serve_waiting(slot, waiting);
             } else if let Err(fault) = self.processes.may_start(slot) {
@@ -48,6 +47,7 @@ impl Hub {
                 self.processes.wait(slot, waiting);
             }
         } else {
+            let cwd = waiting.what.cwd().unwrap_or_default();
             let fault = missing(cwd).hint("make it, or choose another directory");
             self.refuse(&waiting.to, &fault);
             self.check_idle(slot);

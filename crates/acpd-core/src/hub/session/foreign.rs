@@ -22,7 +22,7 @@ use crate::input::ReadStyle;
 use crate::params::{filter_of, path, read_opening, without_nulls};
 use crate::process::slot::{Slot, WaitFor, Waiting};
 use crate::profile::Sharing;
-use crate::record::{Adoption, Directory, Opener, Purpose, Wanted};
+use crate::record::{Adoption, Opener, Purpose, Wanted};
 
 impl Hub {
     pub(crate) fn list_sessions(&mut self, asked: Asked<'_>, profile: &str) -> Served {
@@ -112,7 +112,7 @@ impl Hub {
             _ if self.may_do(profile, method) && !self.sessions.is_ours(profile, session) => {
                 let slot = self.processes.shared(profile, self.cx.now);
                 let what = WaitFor::Relay { method: method.to_owned(), line: line.clone() };
-                return self.with_agent(slot, Waiting { to: to.clone(), what });
+                return self.with_agent(slot, Waiting::new(to.clone(), what));
             }
             _ => return Err(Fault::no_session(session)),
         };
@@ -133,7 +133,6 @@ impl Hub {
             params,
             openers: vec![Opener { to: to.clone(), style, after: after.unwrap_or(0) }],
             notices: Vec::new(),
-            directory: Directory::Unknown,
         };
         // A process of a deleted session may still exist.
         let winds_up = |agent: &Slot| {

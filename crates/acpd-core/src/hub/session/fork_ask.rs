@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::params::{raw, read_opening, valid_name};
-use crate::record::{Directory, NewSession, Purpose};
+use crate::record::{NewSession, Purpose};
 
 impl Hub {
     pub(crate) fn read_fork(
@@ -44,7 +44,6 @@ impl Hub {
             cwd,
             params,
             notices: Vec::new(),
-            directory: Directory::Unknown,
             fork: Some(self.session(key).fork_point()),
         })
     }

@@ -11,7 +11,7 @@ use crate::hub::session::adopt::last_prompt;
 use crate::ids::{ClientId, NOBODY, Process, SessionKey, SlotId};
 use crate::input::ReadStyle;
 use crate::mcp::undeclared;
-use crate::process::slot::{WaitFor, Waiting};
+use crate::process::slot::{Directory, WaitFor, Waiting};
 use crate::record::{Adoption, Counter, NewSession, Record, SessionRow, SessionState, Used};
 use crate::session::restore::values_of;
 use crate::session::{Session, State, numbered};
@@ -38,8 +38,10 @@ impl Hub {
                     return self.fork_again(new);
                 }
                 let new = NewSession { params: undeclared(&new.params), ..new };
-                let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
-                return self.processes.wait(slot, waiting);
+                let (to, directory) = (new.to.clone(), Directory::There);
+                return self
+                    .processes
+                    .wait(slot, Waiting { to, what: WaitFor::New(new), directory });
             }
         };
         let made = match self.made_in(slot, new.method(), result) {

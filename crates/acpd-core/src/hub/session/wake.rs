@@ -31,7 +31,7 @@ impl Hub {
                     }
                     match self.ready_to_fork(key, &to, &line) {
                         Ok(new) => {
-                            self.serve_waiting(slot, Waiting { to, what: WaitFor::New(new) });
+                            self.serve_waiting(slot, Waiting::new(to, WaitFor::New(new)));
                         }
                         Err(fault) => self.refuse(&to, &fault),
                     }
