@@ -141,27 +141,23 @@ impl Hub {
             return;
         }
         let limit = self.cx.config.line_limit;
-        let is_over = len > limit;
-        let text = if is_over {
-            format!("a line of {len} bytes is over the limit of {limit}")
+        let (text, hint) = if len > limit {
+            let text = format!("a line of {len} bytes is over the limit of {limit}");
+            (text, "raise `line_limit` under `[daemon]` in the configuration")
         } else {
-            format!(
+            let text = format!(
                 "a line of {len} bytes was dropped: the first line of a connection has a limit of 64 KiB, and all \
                  connections share one for lines that are not complete"
-            )
+            );
+            (text, "begin with a short line, such as `initialize`, and send this one again")
         };
         self.clients.count_line(client);
         let head = Head::of(head);
         if self.answer_unreadable(client, &head, &text) {
             return;
         }
-        let fault = Fault::new(Reason::LineTooLong, text).with_code(code::INVALID_REQUEST).hint(
-            if is_over {
-                "raise `line_limit` under `[daemon]` in the configuration"
-            } else {
-                "begin with a short line, such as `initialize`, and send this one again"
-            },
-        );
+        let fault = Fault::new(Reason::LineTooLong, text).with_code(code::INVALID_REQUEST);
+        let fault = fault.hint(hint);
         let id = head.id.unwrap_or_else(Id::null);
         let line = build::error(&id, &fault.object());
         self.cx.out.urgent.push(Effect::Client(client, ToClient::Line(line)));

@@ -67,14 +67,9 @@ impl Hub {
         self.notice(key, "warning", &text);
         let shown = options.as_deref().map(option_map).unwrap_or_default();
         for setting in failed {
-            match setting {
-                Setting::Mode(_) => {
-                    if let Some(mode) = &mode {
-                        self.tell_mode(key, mode, None);
-                    }
-                }
-                Setting::Option { id, .. } => {
-                    let Some(options) = &options else { continue };
+            match (setting, &mode, &options) {
+                (Setting::Mode(_), Some(mode), _) => self.tell_mode(key, mode, None),
+                (Setting::Option { id, .. }, _, Some(options)) => {
                     let row = self.session_mut(key).row.edit();
                     match shown.get(&id) {
                         Some(value) => row.options.insert(id, value.clone()),
@@ -82,6 +77,7 @@ impl Hub {
                     };
                     self.show_options(key, options, None);
                 }
+                _ => {}
             }
         }
     }
