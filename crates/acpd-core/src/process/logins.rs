@@ -209,6 +209,9 @@ impl Processes {
     /// Handles a successful request, which may prove a login. After a refused prompt only a prompt
     /// proves one, because many agents make and load sessions without a login.
     pub(crate) fn on_success(&mut self, cx: &mut Cx, id: SlotId, method: &str) {
+        if method == PROMPT {
+            self.slot_mut(id).renewed = false;
+        }
         let profile = self[&id].profile.clone();
         let proves = match self.logins.get(&profile) {
             Some(AuthRow { state: AuthState::Authenticated | AuthState::NotRequired, .. }) => false,
@@ -329,10 +332,6 @@ impl Processes {
         self.slot_mut(id).renewed = true;
         self.renew(cx, id, Some("restarted with fresh credentials".to_owned()));
         true
-    }
-
-    pub(crate) fn on_prompt_succeeded(&mut self, id: SlotId) {
-        self.slot_mut(id).renewed = false;
     }
 
     /// Returns the last method: once per process, and only without a program that the user runs.

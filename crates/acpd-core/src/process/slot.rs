@@ -53,19 +53,13 @@ pub(crate) struct Parked {
     pub(crate) lines: Vec<Bytes>,
     pub(crate) bytes: usize,
     /// Some lines were skipped.
-    pub(super) is_cut: bool,
+    pub(crate) is_cut: bool,
 }
 
 impl Parked {
     pub(crate) fn push(&mut self, line: Bytes) {
         self.bytes += line.len();
         self.lines.push(line);
-    }
-
-    /// Removes the lines. Returns also whether some were skipped.
-    pub(crate) fn take(&mut self) -> (Vec<Bytes>, bool) {
-        self.bytes = 0;
-        (std::mem::take(&mut self.lines), self.is_cut)
     }
 }
 

@@ -296,12 +296,8 @@ impl Processes {
 
     /// Returns whether a stopped process returns for its sessions.
     pub(crate) fn restarts_by_itself(&self, id: SlotId, config: &Config) -> bool {
-        let on_failure = self.profile(id, config).restart.on_failure;
-        match self[&id].stop_why() {
-            Some(StopWhy::Restart | StopWhy::Wedged) => true,
-            Some(StopWhy::Crashed | StopWhy::Lost | StopWhy::BadStart { .. }) => on_failure,
-            Some(StopWhy::ByPerson | StopWhy::Idle | StopWhy::NoLogin) | None => false,
-        }
+        let is_restart = matches!(self[&id].stop_why(), Some(StopWhy::Restart | StopWhy::Wedged));
+        is_restart || (self.has_failed(id) && self.profile(id, config).restart.on_failure)
     }
 
     pub(crate) fn lease(&mut self, cx: &mut Cx, id: SlotId, busy: bool) {

@@ -17,6 +17,7 @@
 use acp_wire::acp::SessionParams;
 use acp_wire::{build, set_member};
 use acpd_api::{NAMESPACE, Outcome, SessionNotice, TurnEnded, method};
+use bytes::Bytes;
 use serde_json::json;
 
 use crate::clients::{Asked, Served};
@@ -151,11 +152,10 @@ impl Hub {
         let (slot, last_prompt) = (session.slot, session.row.last_prompt);
         let id = session.row.agent_id.clone();
         if let Some(parked) = self.processes.parked_mut(slot, &id) {
-            let (lines, is_cut) = parked.take();
-            let (lines, last_prompt) = without_replay(lines, last_prompt, is_cut);
-            for line in lines {
-                parked.push(line);
-            }
+            let lines = std::mem::take(&mut parked.lines);
+            let (lines, last_prompt) = without_replay(lines, last_prompt, parked.is_cut);
+            parked.bytes = lines.iter().map(Bytes::len).sum();
+            parked.lines = lines;
             self.session_mut(key).row.edit().last_prompt = last_prompt;
         }
     }

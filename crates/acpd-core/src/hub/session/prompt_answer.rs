@@ -153,7 +153,6 @@ impl Hub {
             return (Outcome::Error { code, message }, Some(fault), refused);
         }
         let slot = self.session(key).slot;
-        self.processes.on_prompt_succeeded(slot);
         self.note_success(slot, "session/prompt");
         (Outcome::Stopped { stop_reason: stop_reason.into() }, None, None)
     }
