@@ -35,11 +35,11 @@ mod terminals;
 
 use std::collections::BTreeMap;
 
-use acp_wire::acp::Services;
+use acp_wire::acp::{ClientCapabilities, Services};
 use acp_wire::{ErrorObject, Id, Outcome, build, code, locate, set_id, set_member, str_at};
 use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cx::Cx;
 use crate::event::EngineEvent;
@@ -71,26 +71,19 @@ pub(crate) struct Workplace<'a> {
 impl Workplace<'_> {
     /// Returns the owner if it serves the method, else acpd if acpd does.
     fn executor(&self, kind: RequestKind) -> Option<Executor> {
-        let serves = |editor: &&Responder<'_>| match kind {
-            RequestKind::Read => editor.view.capabilities.fs_read,
-            RequestKind::Write => editor.view.capabilities.fs_write,
-            RequestKind::Terminal => editor.view.capabilities.terminal,
-            RequestKind::Call(_) => false,
-            RequestKind::Extension => true,
+        let (serves, is_offered): (fn(&ClientCapabilities) -> bool, bool) = match kind {
+            RequestKind::Read => (|can| can.fs_read, self.offers.fs),
+            RequestKind::Write => (|can| can.fs_write, self.offers.fs),
+            RequestKind::Terminal => (|can| can.terminal, self.offers.terminal),
+            RequestKind::Extension => (|_| true, false),
+            RequestKind::Call(_) => return None,
         };
-        let mut owners = self.editors.iter().rev();
-        let owner = owners.find(|editor| {
-            self.sender.is_none_or(|sender| sender == editor.client) && serves(editor)
+        let owner = self.editors.iter().rfind(|editor| {
+            let is_owner = self.sender.is_none_or(|sender| sender == editor.client);
+            is_owner && serves(&editor.view.capabilities)
         });
-        if let Some(owner) = owner {
-            return Some(Executor::Client(owner.client));
-        }
-        let offered = match kind {
-            RequestKind::Read | RequestKind::Write => self.offers.fs,
-            RequestKind::Terminal => self.offers.terminal,
-            RequestKind::Call(_) | RequestKind::Extension => false,
-        };
-        offered.then_some(Executor::Acpd)
+        let owner = owner.map(|owner| Executor::Client(owner.client));
+        owner.or_else(|| is_offered.then_some(Executor::Acpd))
     }
 
     fn editor(&self, number: u64) -> Option<&Responder<'_>> {
@@ -106,11 +99,6 @@ pub(crate) struct AgentServices {
     mirrors: Mirrors,
 }
 
-enum CallRoute {
-    Open(Executor, Bytes),
-    Answered(serde_json::Value),
-}
-
 impl AgentServices {
     /// Handles a line with the session's public id. Returns whether the request is served.
     pub(crate) fn on_request(
@@ -123,27 +111,21 @@ impl AgentServices {
     ) -> bool {
         let route = match (kind, place.executor(kind)) {
             (RequestKind::Call(call), _) => self.route_call(cx, place, call, line),
-            (_, Some(by)) => Ok(CallRoute::Open(by, line)),
+            (_, Some(by)) => Ok((by, line)),
             (_, None) => return false,
         };
-        let route = route.and_then(|route| match route {
-            CallRoute::Open(..) => self.check_room(place, kind).map(|()| route),
-            CallRoute::Answered(_) => Ok(route),
-        });
-        let line = match route {
-            Ok(CallRoute::Open(by, line)) => {
+        match route.and_then(|route| self.check_room(place, kind).map(|()| route).map_err(Err)) {
+            Ok((by, line)) => {
                 let (request, session) = (InteractionId(cx.ids.issue()), Some(place.row.key));
                 let row =
                     InteractionRow { id: request, session, host, line, at: cx.now, frozen: None };
                 cx.out.durable = true;
                 cx.record(Record::Interaction(row.clone()));
                 self.open(cx, place, row, id.clone(), (by, kind));
-                return true;
             }
-            Ok(CallRoute::Answered(result)) => build::response(id, &result),
-            Err(error) => build::error(id, &error),
-        };
-        cx.answer(host, line);
+            Err(Ok(result)) => cx.answer(host, build::response(id, &result)),
+            Err(Err(error)) => cx.answer(host, build::error(id, &error)),
+        }
         true
     }
 
@@ -215,59 +197,59 @@ impl AgentServices {
         Ok(())
     }
 
+    /// Returns the program that carries out a call about a terminal, with its line, or the answer.
     fn route_call(
         &mut self,
         cx: &mut Cx,
         place: &Workplace<'_>,
         call: TerminalCall,
         line: Bytes,
-    ) -> Result<CallRoute, ErrorObject> {
-        let missing = || ErrorObject::new(code::INVALID_PARAMS, "`terminalId` is missing");
-        let name = str_at(&line, &["params", "terminalId"]).ok_or_else(missing)?;
+    ) -> Result<(Executor, Bytes), Result<Value, ErrorObject>> {
+        let Some(name) = str_at(&line, &["params", "terminalId"]) else {
+            let text = "`terminalId` is missing";
+            return Err(Err(ErrorObject::new(code::INVALID_PARAMS, text)));
+        };
         match TerminalName::parse(&name) {
             Some(TerminalName::Editor { editor, id }) => {
                 if call == TerminalCall::Release {
                     self.terminals.remove(&*name);
                 }
-                let editor = place.editor(editor).ok_or_else(|| {
+                let Some(editor) = place.editor(editor) else {
                     let gone = format!("the editor that has the terminal `{name}` is gone");
-                    ErrorObject::new(code::NOT_FOUND, gone)
-                })?;
+                    return Err(Err(ErrorObject::new(code::NOT_FOUND, gone)));
+                };
                 let id = json!(id).to_string();
                 let line = set_member(&line, &["params", "terminalId"], id.as_bytes());
-                Ok(CallRoute::Open(Executor::Client(editor.client), line))
+                Ok((Executor::Client(editor.client), line))
             }
             Some(TerminalName::Own(number)) => {
                 let name = TerminalName::Own(number).to_string();
                 let own = self.own_mut(number).filter(|own| own.session == place.row.key);
                 let Some(own) = own else {
                     if number.0 >> 32 == cx.ids.boot() {
-                        return Err(unknown(&name));
+                        return Err(Err(unknown(&name)));
                     }
                     let text = format!("the terminal `{name}` ended when acpd was restarted");
-                    return Err(ErrorObject::new(code::NOT_FOUND, text));
+                    return Err(Err(ErrorObject::new(code::NOT_FOUND, text)));
                 };
                 if own.released {
-                    return Err(unknown(&name));
+                    return Err(Err(unknown(&name)));
                 }
-                Ok(match (call, &own.end) {
+                match (call, &own.end) {
                     // The runner of the terminal will answer.
                     (TerminalCall::Output, _) | (TerminalCall::Wait, None) => {
-                        CallRoute::Open(Executor::Acpd, line)
+                        return Ok((Executor::Acpd, line));
                     }
-                    (TerminalCall::Wait, Some(end)) => CallRoute::Answered(exit_status(end)),
-                    (TerminalCall::Kill, _) => {
-                        cx.send(Effect::KillTerminal(number));
-                        CallRoute::Answered(json!({}))
-                    }
+                    (TerminalCall::Wait, Some(end)) => return Err(Ok(exit_status(end))),
+                    (TerminalCall::Kill, _) => cx.send(Effect::KillTerminal(number)),
                     (TerminalCall::Release, _) => {
                         own.released = true;
                         cx.send(Effect::ReleaseTerminal(number));
-                        CallRoute::Answered(json!({}))
                     }
-                })
+                }
+                Err(Ok(json!({})))
             }
-            None => Err(unknown(&name)),
+            None => Err(Err(unknown(&name))),
         }
     }
 
