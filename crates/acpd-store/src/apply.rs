@@ -8,12 +8,12 @@ use acpd_core::ids::{HostId, Seq, SessionKey, Time};
 use acpd_core::record::{
     EventKind, EventRow, Forked, InteractionRow, Record, SessionRow, TurnRow, TurnStage, UsageRow,
 };
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
+use rusqlite::{CachedStatement, Connection, Params, params};
 
 use crate::chores::{PIECE, remove_lines};
 use crate::code::{STATE_KEYS, event_key, int, kind_code, seq_of};
 use crate::error::StoreError;
-use crate::reader::event;
+use crate::reader::{event, head};
 use crate::table::{
     AUTH, CLIENTS, Column, DECISIONS, OUTBOX, PARKED, SECRETS, Stored, TURNS, Table, USAGE, VALUES,
     number,
@@ -241,21 +241,14 @@ impl<'c> Apply<'c> {
         match self.tails.get(&session) {
             Some(None) => Ok(None),
             Some(Some(tail)) if tail.head != 0 => Ok(Some(tail.head)),
-            Some(Some(_)) | None => {
-                let mut known =
-                    self.conn.prepare_cached("SELECT head FROM sessions WHERE session = ?1")?;
-                Ok(known.query_row([session.0], |row| number(row, 0)).optional()?)
-            }
+            Some(Some(_)) | None => head(self.conn, session),
         }
     }
 
     fn event(&mut self, row: &EventRow) -> Result<(), StoreError> {
         let key = event_key(row.session, row.seq)?;
         if !self.tails.contains_key(&row.session) {
-            let exists = self
-                .conn
-                .prepare_cached("SELECT 1 FROM sessions WHERE session = ?1")?
-                .exists([row.session.0])?;
+            let exists = head(self.conn, row.session)?.is_some();
             self.tails.insert(row.session, exists.then(Tail::default));
         }
         let Some(Some(tail)) = self.tails.get_mut(&row.session) else { return Ok(()) };
@@ -300,24 +293,13 @@ impl<'c> Apply<'c> {
 
     fn usage(&self, row: &UsageRow) -> Result<(), StoreError> {
         let UsageRow { at, day, agent, session, cwd, turn, tokens, cost } = row;
-        let Tokens { total, input, output, thought, cached_read, cached_write } = tokens;
+        let Tokens { total, input, output, thought, cached_read: read, cached_write: write } =
+            tokens;
         let currency = cost.as_ref().map(|cost| cost.currency.raw().to_owned());
         let parts = cost.as_ref().map(|cost| cost.amount.parts());
         let columns: [&dyn Column; 14] = [
-            at,
-            day,
-            agent,
-            session,
-            cwd,
-            turn,
-            total,
-            input,
-            output,
-            thought,
-            cached_read,
-            cached_write,
-            &currency,
-            &parts,
+            at, day, agent, session, cwd, turn, total, input, output, thought, read, write,
+            &currency, &parts,
         ];
         self.put(&USAGE, &columns)
     }

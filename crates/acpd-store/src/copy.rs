@@ -30,7 +30,7 @@ use crate::connection::LOCK_WAIT;
 use crate::error::{OpenError, StoreError};
 use crate::files::{remove_files, with_end};
 use crate::table::number;
-use crate::{checkpoint, schema};
+use crate::{checkpoint, chores, schema};
 
 const PAGES: i32 = 256;
 /// Wait for a lock between two tries of a copy.
@@ -279,11 +279,10 @@ fn copy(
 
 fn contents(conn: &Connection, path: &Path) -> Result<Copied, CopyError> {
     let read = || -> rusqlite::Result<Copied> {
-        let pages: i64 = conn.pragma_query_value(None, "page_count", |row| row.get(0))?;
-        let size: i64 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        let bytes = chores::length(conn)?;
         conn.query_row("SELECT count(*), max(updated) FROM sessions", [], |row| {
             Ok(Copied {
-                bytes: (pages * size) as u64,
+                bytes,
                 sessions: number(row, 0)?,
                 updated: row.get::<_, Option<i64>>(1)?.map(|at| at as u64),
                 kept: None,

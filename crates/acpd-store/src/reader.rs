@@ -32,12 +32,6 @@ impl Reader {
         Ok(self.conn.query_row("SELECT generation FROM meta", [], |row| row.get(0))?)
     }
 
-    pub(crate) fn head(&self, session: SessionKey) -> Result<Option<Seq>, StoreError> {
-        let mut statement =
-            self.conn.prepare_cached("SELECT head FROM sessions WHERE session = ?1")?;
-        Ok(statement.query_row([session.0], |row| number(row, 0)).optional()?)
-    }
-
     pub(crate) fn time_of(
         &self,
         session: SessionKey,
@@ -186,6 +180,12 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// Returns the last position of a journal; `None` if there is no session.
+pub(crate) fn head(conn: &Connection, session: SessionKey) -> Result<Option<Seq>, StoreError> {
+    let mut statement = conn.prepare_cached("SELECT head FROM sessions WHERE session = ?1")?;
+    Ok(statement.query_row([session.0], |row| number(row, 0)).optional()?)
 }
 
 /// The condition of [`Reader::replay`].

@@ -26,7 +26,7 @@ use crate::code::{MAX_SEQ, SEQ_BITS, event_key, int, seq_of, session_of, unknown
 use crate::connection::{LOCK_WAIT, connect};
 use crate::error::{OpenError, StoreError};
 use crate::files::remove_files;
-use crate::reader::Reader;
+use crate::reader::{Reader, head};
 use crate::table::number;
 use turn::{Document, Turn};
 
@@ -110,7 +110,7 @@ impl Index {
     /// Indexes the new turns of a session that have ended, or forgets a deleted session.
     pub fn update(&mut self, session: SessionKey) -> Result<(), StoreError> {
         let mut indexed = self.cursor(session)?;
-        let Some(head) = self.journal.head(session)? else {
+        let Some(head) = head(&self.journal.conn, session)? else {
             return if indexed.is_some() { self.forget(session) } else { Ok(()) };
         };
         if let Some((seq, at)) = indexed
