@@ -2,7 +2,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::thread::{Builder, JoinHandle};
+use std::thread::Builder;
 use std::time::Duration;
 
 use acpd_core::record::Snapshot;
@@ -14,7 +14,7 @@ use crate::connection::{LOCK_WAIT, connect};
 use crate::error::{OpenError, StoreError};
 use crate::files::{Files, with_end};
 use crate::reader::Reader;
-use crate::writer::{LONG, QUEUE, Report, Work, Writer};
+use crate::writer::{LONG, Report, Work, Writer};
 use crate::{checkpoint, schema, snapshot};
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
@@ -55,7 +55,7 @@ pub fn open(
 
     let thread_failed = |source| OpenError::Thread { path: path.into(), source };
     let copying = Arc::new(Mutex::new(()));
-    let (batches, queue) = sync_channel(QUEUE);
+    let (batches, queue) = channel();
     let (limits, limited) = channel();
     let (commits, committed) = sync_channel(1);
     let (end, ended) = channel();
@@ -73,10 +73,11 @@ pub fn open(
     };
     // A killed daemon leaves a log.
     work.committed();
-    let thread = spawn("store", move || work.run(&queue)).map_err(thread_failed)?;
+    let named = |name: &str| Builder::new().name(name.to_owned());
+    let thread = named("store").spawn(move || work.run(&queue)).map_err(thread_failed)?;
     let log = with_end(path, "-wal");
     let copy = move || checkpoint::run(&aside, &log, &copying, &committed, &ended);
-    let checkpoints = spawn("checkpoint", copy).map_err(thread_failed)?;
+    let checkpoints = named("checkpoint").spawn(copy).map_err(thread_failed)?;
     Ok((Writer { batches, limits, thread, checkpoints }, reader, snapshot))
 }
 
@@ -121,11 +122,4 @@ pub fn check(path: &Path, index: &Path) -> Result<(), OpenError> {
 pub fn size_on_disk(path: &Path) -> Option<u64> {
     let size = |path: &Path| path.metadata().map(|file| file.len()).ok();
     Some(size(path)? + size(&with_end(path, "-wal")).unwrap_or_default())
-}
-
-fn spawn<T: Send + 'static>(
-    name: &str,
-    run: impl FnOnce() -> T + Send + 'static,
-) -> std::io::Result<JoinHandle<T>> {
-    Builder::new().name(name.to_owned()).spawn(run)
 }

@@ -1,8 +1,8 @@
 //! The one thread that writes.
 //!
 //! The writer applies all queued batches in one transaction, reports each, and waits again. A
-//! failed transaction changes nothing. It is retried batch by batch, so that the failing batch is
-//! known, reported and kept. No later batch is applied before it.
+//! failed transaction changes nothing. It is retried batch by batch, and the failing batch is kept:
+//! no later one is applied before it.
 //!
 //! While no batch is queued, the writer runs [`crate::chores`], and checks every [`LOOK`] that its
 //! files are still there.
@@ -10,8 +10,7 @@
 //! A log longer than [`LONG`] is emptied between two transactions. That is the back-pressure of a
 //! flood, and keeps the next start short: a start reads a killed daemon's log from its beginning.
 
-use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, Sender, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -25,8 +24,8 @@ use crate::chores::{self, Chores, Tidied};
 use crate::error::StoreError;
 use crate::files::Files;
 
-/// Batches that may wait for the writer.
-pub(crate) const QUEUE: usize = 256;
+/// Maximum number of batches that one transaction takes from the queue.
+const TOGETHER: usize = 256;
 /// Wait after a first failure; it doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LAST_DELAY: Duration = Duration::from_secs(2);
@@ -53,12 +52,8 @@ pub enum Report {
     Committed {
         tag: u64,
     },
-    /// The batch is retried until it is written. Reported once per reason.
-    Failing {
-        /// `None` if a check of the files failed while no batch was queued.
-        tag: Option<u64>,
-        reason: StoreError,
-    },
+    /// Nothing can be written: a batch is kept and retried. Reported once per reason.
+    Failing(StoreError),
     /// After a failure with nothing to write: writes succeed again.
     Works,
     Tidied(Tidied),
@@ -70,7 +65,7 @@ pub enum Report {
 /// see [`Writer::close`].
 #[derive(Debug)]
 pub struct Writer {
-    pub(crate) batches: SyncSender<CommitBatch>,
+    pub(crate) batches: Sender<CommitBatch>,
     /// For tests: most pages that the database may have. Dropped when the store is closed.
     pub(crate) limits: Sender<Option<u32>>,
     pub(crate) thread: JoinHandle<Result<Connection, StoreError>>,
@@ -78,12 +73,10 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Hands a batch to the writer's thread. Never waits.
-    ///
-    /// `Full` returns the batch while too many wait (the store fails or is far behind): hand it
-    /// over again after the next report. `Disconnected` means that the thread has died.
-    pub fn commit(&self, batch: CommitBatch) -> Result<(), TrySendError<CommitBatch>> {
-        self.batches.try_send(batch)
+    /// Hands a batch to the writer's thread. Never waits; the caller limits how many batches wait.
+    /// An error means that the thread has died.
+    pub fn commit(&self, batch: CommitBatch) -> Result<(), SendError<CommitBatch>> {
+        self.batches.send(batch)
     }
 
     /// Waits until all batches are committed, empties the log and ends the threads.
@@ -152,13 +145,13 @@ impl<F: Fn(Report)> Work<F> {
     }
 
     fn serve(&mut self, batches: &Receiver<CommitBatch>) -> Result<(), StoreError> {
-        let mut waiting = VecDeque::new();
+        let mut waiting = Vec::new();
         loop {
             let wait = self.chores.wait().map_or(LOOK, |wait| wait.min(LOOK));
             match batches.recv_timeout(wait) {
                 Ok(batch) => {
-                    waiting.push_back(batch);
-                    waiting.extend(batches.try_iter().take(QUEUE));
+                    waiting.push(batch);
+                    waiting.extend(batches.try_iter().take(TOGETHER));
                     self.commit_all(&mut waiting)?;
                     if self.chores.is_overdue() {
                         self.do_chore();
@@ -177,12 +170,11 @@ impl<F: Fn(Report)> Work<F> {
 
     /// Commits the queued batches: all at once, or if that fails, the first alone and then the
     /// others.
-    fn commit_all(&mut self, waiting: &mut VecDeque<CommitBatch>) -> Result<(), StoreError> {
+    fn commit_all(&mut self, waiting: &mut Vec<CommitBatch>) -> Result<(), StoreError> {
         let mut size = waiting.len();
         let mut trouble = NO_TROUBLE;
-        while let Some(first) = waiting.front() {
-            let tag = first.tag;
-            match self.commit(waiting.iter().take(size)) {
+        while !waiting.is_empty() {
+            match self.commit(&waiting[..size]) {
                 Ok(()) => {
                     for batch in waiting.drain(..size) {
                         (self.report)(Report::Committed { tag: batch.tag });
@@ -192,7 +184,7 @@ impl<F: Fn(Report)> Work<F> {
                     trouble = NO_TROUBLE;
                 }
                 Err(_) if size > 1 => size = 1,
-                Err(reason) => self.wait_out(&mut trouble, Some(tag), reason)?,
+                Err(reason) => self.wait_out(&mut trouble, reason)?,
             }
         }
         Ok(())
@@ -202,7 +194,7 @@ impl<F: Fn(Report)> Work<F> {
     fn look(&mut self) -> Result<(), StoreError> {
         let mut trouble = NO_TROUBLE;
         while let Err(reason) = self.files.check() {
-            self.wait_out(&mut trouble, None, reason)?;
+            self.wait_out(&mut trouble, reason)?;
         }
         if trouble.reported.is_some() {
             (self.report)(Report::Works);
@@ -232,14 +224,9 @@ impl<F: Fn(Report)> Work<F> {
     }
 
     /// Reports a failure and waits for the next try. Returns the reason if the store is closed.
-    fn wait_out(
-        &self,
-        trouble: &mut Trouble,
-        tag: Option<u64>,
-        reason: StoreError,
-    ) -> Result<(), StoreError> {
+    fn wait_out(&self, trouble: &mut Trouble, reason: StoreError) -> Result<(), StoreError> {
         if trouble.reported.as_ref() != Some(&reason) {
-            (self.report)(Report::Failing { tag, reason: reason.clone() });
+            (self.report)(Report::Failing(reason.clone()));
             trouble.reported = Some(reason.clone());
         }
         match self.limits.recv_timeout(trouble.delay) {
@@ -251,15 +238,12 @@ impl<F: Fn(Report)> Work<F> {
         Ok(())
     }
 
-    fn commit<'b>(
-        &mut self,
-        batches: impl Iterator<Item = &'b CommitBatch> + Clone,
-    ) -> Result<(), StoreError> {
+    fn commit(&mut self, batches: &[CommitBatch]) -> Result<(), StoreError> {
         self.prepare()?;
-        self.sync(batches.clone().any(|batch| batch.durable))?;
+        self.sync(batches.iter().any(|batch| batch.durable))?;
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut apply = Apply::new(&tx)?;
-        for record in batches.flat_map(|batch| &batch.records) {
+        for record in batches.iter().flat_map(|batch| &batch.records) {
             apply.record(record)?;
         }
         let (removed, written) = apply.finish()?;

@@ -1,11 +1,11 @@
-//! A disk without room, and a queue in front of it.
+//! A disk without room, and files that are gone.
 
 use std::path::Path;
-use std::sync::mpsc::{Sender, TrySendError, channel};
+use std::sync::mpsc::{Sender, channel};
 
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::record::{EventKind, Record};
-use acpd_store::{CommitBatch, Report, StoreError};
+use acpd_store::{Report, StoreError};
 
 use crate::crash::{commits_in_log, pin_log};
 use crate::running::{Running, event, session};
@@ -21,8 +21,8 @@ fn small(seq: Seq) -> Record {
     event(1, seq, EventKind::Update, "small")
 }
 
-fn fails_for_lack_of_room(report: &Report, expected: u64) -> bool {
-    matches!(report, Report::Failing { tag, reason: StoreError::DiskFull(_) } if *tag == Some(expected))
+fn fails_for_lack_of_room(report: &Report) -> bool {
+    matches!(report, Report::Failing(StoreError::DiskFull(_)))
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_batch_is_written_whole_or_not_at_all_wherever_the_room_ends() {
         let lines = (1..=8).map(|n| event(1, before + n, EventKind::Update, vec![b'x'; 3000]));
         let tag = store.send(lines.collect());
         let mut report = store.report();
-        if fails_for_lack_of_room(&report, tag) {
+        if fails_for_lack_of_room(&report) {
             failures += 1;
             assert_eq!(store.journal(ONE).len() as Seq, before);
             store.writer.limit_pages(None);
@@ -59,8 +59,8 @@ fn closing_a_store_that_fails_says_why_and_leaves_what_was_committed() {
     let mut store = Running::start(dir.path());
     store.commit(vec![session(1), small(1)]);
     store.writer.limit_pages(Some(1));
-    let tag = store.send(vec![small(2), big(3)]);
-    assert!(fails_for_lack_of_room(&store.report(), tag));
+    store.send(vec![small(2), big(3)]);
+    assert!(fails_for_lack_of_room(&store.report()));
     store.send(vec![small(4)]);
     assert!(matches!(store.writer.close(), Err(StoreError::DiskFull(_))));
     drop(store.reader);
@@ -119,41 +119,13 @@ fn of_batches_that_wait_together_only_the_one_that_fails_and_those_after_it_are_
     for tag in 1..=2 {
         assert_eq!(store.report(), Report::Committed { tag });
     }
-    assert!(fails_for_lack_of_room(&store.report(), 3));
+    assert!(fails_for_lack_of_room(&store.report()));
     assert_eq!(store.journal(ONE).len(), 1);
     store.writer.limit_pages(None);
     for tag in 3..=4 {
         assert_eq!(store.report(), Report::Committed { tag });
     }
     assert_eq!(store.journal(ONE).len(), 4);
-    store.close();
-}
-
-#[test]
-fn a_batch_beyond_the_queue_is_given_back_at_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut store = Running::start(dir.path());
-    store.commit(vec![session(1)]);
-    store.writer.limit_pages(Some(1));
-    let failing = store.send(vec![big(1)]);
-    assert!(fails_for_lack_of_room(&store.report(), failing));
-
-    let mut tag = failing;
-    let refused = loop {
-        tag += 1;
-        let batch = CommitBatch { records: vec![small(tag)], durable: false, tag };
-        match store.writer.commit(batch.clone()) {
-            Ok(()) => {}
-            Err(TrySendError::Full(back)) if back == batch => break back,
-            Err(other) => panic!("{other}"),
-        }
-    };
-    store.writer.limit_pages(None);
-    for tag in failing..refused.tag {
-        assert_eq!(store.report(), Report::Committed { tag });
-    }
-    store.writer.commit(refused).unwrap();
-    assert_eq!(store.report(), Report::Committed { tag });
     store.close();
 }
 
@@ -181,7 +153,7 @@ fn l14_files_that_are_gone_are_noticed_while_nothing_is_written_and_nothing_goes
             std::fs::copy(&aside, &path).unwrap();
         }
         let told = store.report();
-        let Report::Failing { tag: None, reason: reason @ StoreError::Gone(_) } = &told else {
+        let Report::Failing(reason @ StoreError::Gone(_)) = &told else {
             panic!("{told:?}");
         };
         assert_eq!(reason.to_string(), format!("`{}` was {what} while acpd runs", path.display()));
@@ -210,7 +182,7 @@ fn l14_a_batch_that_meets_a_database_that_was_cut_is_not_written() {
     go.send(()).unwrap();
     assert_eq!(store.report(), Report::Committed { tag: 1 });
     let told = store.report();
-    let Report::Failing { tag: Some(2), reason: StoreError::Gone(reason) } = &told else {
+    let Report::Failing(StoreError::Gone(reason)) = &told else {
         panic!("{told:?}");
     };
     assert!(reason.contains("was cut"), "{reason}");

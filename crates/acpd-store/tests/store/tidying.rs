@@ -193,7 +193,7 @@ fn the_file_gets_shorter_under_a_daemon_that_goes_on_and_a_cut_is_still_noticed(
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
     store.send(vec![line(SHORT, 14, 10)]);
     let told = store.report();
-    let Report::Failing { reason: StoreError::Gone(reason), .. } = &told else {
+    let Report::Failing(StoreError::Gone(reason)) = &told else {
         panic!("{told:?}");
     };
     assert!(reason.contains("was cut"), "{reason}");

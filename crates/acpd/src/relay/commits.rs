@@ -1,7 +1,6 @@
 //! Batches in the store: first their records, then their effects, in order.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::TrySendError;
 use std::time::Instant;
 
 use acpd_api::Histogram;
@@ -28,8 +27,6 @@ struct Pending {
 pub(super) struct Commits {
     writer: Writer,
     pending: VecDeque<Pending>,
-    /// Batches for which the store had no room.
-    unsent: VecDeque<CommitBatch>,
     next_tag: u64,
     failing: bool,
     /// Times of transactions.
@@ -38,8 +35,8 @@ pub(super) struct Commits {
 
 impl Commits {
     pub(super) fn new(writer: Writer) -> Commits {
-        let (pending, unsent) = (VecDeque::new(), VecDeque::new());
-        Commits { writer, pending, unsent, next_tag: 0, failing: false, took: Timing::quick() }
+        let (pending, took) = (VecDeque::new(), Timing::quick());
+        Commits { writer, pending, next_tag: 0, failing: false, took }
     }
 
     pub(super) fn into_writer(self) -> Writer {
@@ -90,22 +87,8 @@ impl Commits {
         let tag = needs_commit.then_some(self.next_tag);
         let since = (!records.is_empty()).then(Instant::now);
         self.pending.push_back(Pending { tag, since, effects, accepted });
-        self.unsent.extend(tag.map(|tag| CommitBatch { records, durable, tag }));
-        if needs_commit { self.send() } else { Ok(()) }
-    }
-
-    pub(super) fn send(&mut self) -> Result<(), WriterDied> {
-        while let Some(batch) = self.unsent.pop_front() {
-            match self.writer.commit(batch) {
-                Ok(()) => {}
-                Err(TrySendError::Full(batch)) => {
-                    self.unsent.push_front(batch);
-                    break;
-                }
-                Err(TrySendError::Disconnected(_)) => return Err(WriterDied),
-            }
-        }
-        Ok(())
+        let Some(tag) = tag else { return Ok(()) };
+        self.writer.commit(CommitBatch { records, durable, tag }).map_err(|_| WriterDied)
     }
 
     /// Returns the effects of the next batch up to the committed `tag`.

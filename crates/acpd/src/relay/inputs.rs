@@ -9,7 +9,6 @@ use acpd_core::{Batch, ClientEvent, Fault, HostEvent, Input, ToClient};
 use acpd_store::{Report, StoreError};
 use bytes::Bytes;
 
-use super::commits::WriterDied;
 use super::trace::{Peer, Way, known_part};
 use super::{Relay, TaskResult};
 use crate::check::{self, Tried};
@@ -96,11 +95,8 @@ impl Relay {
                 while let Some(effects) = self.commits.next_committed(tag) {
                     self.perform_all(effects, out);
                 }
-                if let Err(WriterDied) = self.commits.send() {
-                    self.writer_died();
-                }
             }
-            Report::Failing { reason, .. } => self.store_fails(&reason, out),
+            Report::Failing(reason) => self.store_fails(&reason, out),
             Report::Works => self.store_works(out),
             Report::Tidied(more) => {
                 self.tidied.removed += more.removed;
