@@ -15,11 +15,7 @@ pub(crate) const SESSION: &str = "sessionId";
 /// `json` must be valid JSON, as after [`parse`](crate::parse). The scan stops at the value. Of
 /// duplicate members the first one counts.
 pub fn locate(json: &[u8], path: &[&str]) -> Option<Range<usize>> {
-    let mut at = json::skip_space(json, 0);
-    for key in path {
-        at = json::enter(json, at, key)?;
-    }
-    json::value(json, at)
+    json::value(json, json::enter_path(json, path)?)
 }
 
 /// The session and the update's kind in the params of a notification, decoded. The scan does not go
@@ -37,10 +33,7 @@ pub fn strs_lossy_at<'a, const N: usize>(
     path: &[&str],
     names: [&str; N],
 ) -> [Option<Cow<'a, str>>; N] {
-    let mut at = Some(json::skip_space(json, 0));
-    for key in path {
-        at = at.and_then(|at| json::enter(json, at, key));
-    }
+    let at = json::enter_path(json, path);
     let starts = at.map_or([None; N], |at| json::enter_each(json, at, names));
     starts.map(|start| decode_lossy(text(&json[json::value(json, start?)?])?))
 }

@@ -85,13 +85,8 @@ pub fn remove_member(line: &Bytes, path: &[&str]) -> Bytes {
 /// The range to cut so that a member is gone together with one comma.
 fn removable(line: &[u8], path: &[&str]) -> Option<Range<usize>> {
     let (last, parents) = path.split_last()?;
-    let mut at = json::skip_space(line, 0);
-    for key in parents {
-        at = json::enter(line, at, key)?;
-    }
-    let Lookup::Found(member) = json::member(line, at, last)? else {
-        return None;
-    };
+    let at = json::enter_path(line, parents)?;
+    let Lookup::Found(member) = json::member(line, at, last)? else { return None };
     let end = json::value(line, member.value)?.end;
     Some(json::with_comma(line, member.key..end, member.previous.is_none()))
 }

@@ -154,7 +154,7 @@ fn without_doubles(line: &Bytes, mut cuts: Vec<Range<usize>>) -> Result<Option<B
     if cuts.is_empty() {
         return Ok(None);
     }
-    let params = json::enter(line, json::skip_space(line, 0), "params");
+    let params = json::enter_path(line, &["params"]);
     if params.is_some_and(|params| json::repeats(&line[params..], SESSION)) {
         return Err(Malformed::Duplicate(SESSION));
     }

@@ -50,6 +50,11 @@ pub(crate) fn enter(json: &[u8], at: usize, key: &str) -> Option<usize> {
     }
 }
 
+/// Start of the value at a path of object members; the empty path is the whole value.
+pub(crate) fn enter_path(json: &[u8], path: &[&str]) -> Option<usize> {
+    path.iter().try_fold(skip_space(json, 0), |at, key| enter(json, at, key))
+}
+
 /// Starts of the values of these members, found in one walk.
 pub(crate) fn enter_each<const N: usize>(
     json: &[u8],
