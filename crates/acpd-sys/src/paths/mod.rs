@@ -19,7 +19,7 @@ mod system;
 
 pub(crate) use system::socket_at;
 
-/// Longest name of a log file in bytes, without its extension.
+/// Longest name of a log file in characters of one byte, without its extension.
 const LOG_NAME_LIMIT: usize = 200;
 
 /// Length of a shim socket's name. Two markers have the same name once in 70 billion cases; then
@@ -142,11 +142,13 @@ impl Paths {
         self.state.join("log").join("acpd.log")
     }
 
-    /// The log of an agent's stderr. Any name gives a file in the log directory, and two names give
-    /// two files (up to 200 bytes).
+    /// The log of an agent's stderr. The configuration takes only letters, digits and `-` for names
+    /// of agents; any other name gives a file in the log directory, too.
     pub fn agent_log(&self, name: &str) -> PathBuf {
-        let file = format!("{}.log", file_name(name));
-        self.state.join("log").join("agents").join(file)
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '%' };
+        let file: String = name.chars().map(plain).take(LOG_NAME_LIMIT).collect();
+        let mark = if file.is_empty() || system::is_device(&file) { "%" } else { "" };
+        self.state.join("log").join("agents").join(format!("{mark}{file}.log"))
     }
 
     pub fn config_file(&self) -> PathBuf {
@@ -186,25 +188,6 @@ fn base(
     Ok(base)
 }
 
-/// Percent-encodes bytes that could leave the directory, hide the file or upset a file system.
-fn file_name(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    for (at, byte) in name.bytes().enumerate() {
-        let plain =
-            byte.is_ascii_alphanumeric() || b"-_".contains(&byte) || (byte == b'.' && at > 0);
-        let piece = if plain { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-        if out.len() + piece.len() > LOG_NAME_LIMIT {
-            break;
-        }
-        out.push_str(&piece);
-    }
-    if system::is_device(&out) {
-        let first = format!("%{:02X}", out.remove(0) as u8);
-        out.insert_str(0, &first);
-    }
-    if out.is_empty() { "%".to_owned() } else { out }
-}
-
 /// Returns the user's home directory if it is valid Unicode.
 pub fn home() -> Option<String> {
     std::env::home_dir()?.into_os_string().into_string().ok()
@@ -235,7 +218,7 @@ mod tests {
             assert_eq!(log.parent(), Some(Path::new("/s/log/agents")), "{name:?}");
             assert!(!log.file_name().unwrap().to_str().unwrap().starts_with('.'));
         }
-        assert_eq!(paths.agent_log("claude-2.1"), Path::new("/s/log/agents/claude-2.1.log"));
+        assert_eq!(paths.agent_log("claude-2"), Path::new("/s/log/agents/claude-2.log"));
         assert_ne!(paths.agent_log("a/b"), paths.agent_log("a_b"));
         assert!(paths.agent_log(&"é".repeat(500)).file_name().unwrap().len() < 255);
     }
