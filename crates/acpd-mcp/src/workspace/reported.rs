@@ -1,6 +1,5 @@
 //! Findings of an editor, in the shapes of LSP's diagnostics, or as a compiler prints them.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -39,13 +38,9 @@ pub(super) fn reported(
             if text.trim().is_empty() { structured.unwrap_or(said).to_string() } else { text };
         editor["output"] = json!(tail(&said));
     }
-    let mut places = HashMap::new();
-    let mut real = |path: &PathBuf| {
-        let real = || path.canonicalize().unwrap_or_else(|_| path.clone());
-        places.entry(path.clone()).or_insert_with(real).clone()
-    };
+    let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let placed =
-        found.into_iter().map(|one| Finding { path: real(&folders.named(&one.path)), ..one });
+        found.into_iter().map(|one| Finding { path: real(folders.named(&one.path)), ..one });
     let inside = placed.filter(|one| folders.contain(&one.path)).collect();
     let mut answer = show(folders, only, inside);
     answer["editor"] = editor;
