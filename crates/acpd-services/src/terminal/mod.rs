@@ -1,4 +1,4 @@
-//! `terminal/*`: commands that acpd runs for an agent.
+//! `terminal/*`: commands that acpd runs for an agent; and lines of the user's configuration.
 //!
 //! A terminal is a process in its own session and group, without input; stdout and stderr are one
 //! pipe. On Linux the daemon puts a keeper above it ([`acpd_sys::keeper`]). Three threads serve a
