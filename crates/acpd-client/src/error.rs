@@ -178,7 +178,9 @@ impl LinkError {
                 Some("start it with `acpctl daemon start`".to_owned())
             }
             LinkError::GaveUp { source, .. } | LinkError::NotStarted(source) => source.hint(),
-            LinkError::Unresumable(reason) => Some(reason.hint().to_owned()),
+            LinkError::Unresumable(_) => {
+                Some("start again; `acpctl ps` shows what is there".to_owned())
+            }
             LinkError::NotAnswering(silent) => Some(silent.hint()),
             LinkError::Dismissed(error) => error_data(error)?.hint.map(Untrusted::into_raw),
             LinkError::Closed | LinkError::Io(_) => None,
@@ -194,12 +196,6 @@ pub enum Unresumable {
     OtherJournal,
     #[error("acpd came back and no longer knows this connection")]
     Forgotten,
-}
-
-impl Unresumable {
-    pub fn hint(self) -> &'static str {
-        "start again; `acpctl ps` shows what is there"
-    }
 }
 
 #[derive(Debug, Error)]
