@@ -135,11 +135,8 @@ pub struct Sender {
 
 impl From<Option<Sender>> for Requester {
     fn from(sender: Option<Sender>) -> Requester {
-        let stored = sender.map(|Sender { token, id }| Requester {
-            token: Some(token),
-            ..Requester::new(NOBODY, id)
-        });
-        stored.unwrap_or_else(Requester::nobody)
+        let Some(Sender { token, id }) = sender else { return Requester::nobody() };
+        Requester { token: Some(token), ..Requester::new(NOBODY, id) }
     }
 }
 
