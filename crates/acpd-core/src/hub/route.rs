@@ -155,8 +155,19 @@ impl Hub {
             return;
         }
         while let Some(timer) = self.cx.timers.pop_due(self.cx.now) {
-            self.on_timer(timer);
-            self.route();
+            let is_there = match timer {
+                Timer::Slot(id) | Timer::Idle(id) => self.processes.contains_key(&id),
+                Timer::Restore(key)
+                | Timer::Cancel(key)
+                | Timer::Stall(key)
+                | Timer::Sleep(key)
+                | Timer::Limit(key) => self.sessions.contains_key(&key),
+                _ => true,
+            };
+            if is_there {
+                self.on_timer(timer);
+                self.route();
+            }
         }
     }
 
