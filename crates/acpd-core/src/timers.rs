@@ -1,6 +1,6 @@
-//! Deadlines: at most one per purpose.
+//! Deadlines: at most one per purpose, ordered by time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{InteractionId, SessionKey, SlotId, Time};
 
@@ -34,16 +34,21 @@ pub(crate) enum Timer {
 
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
-    set: BTreeMap<Timer, Time>,
+    by_time: BTreeSet<(Time, Timer)>,
+    by_timer: BTreeMap<Timer, Time>,
 }
 
 impl Timers {
     pub(crate) fn set(&mut self, timer: Timer, at: Time) {
-        self.set.insert(timer, at);
+        self.clear(timer);
+        self.by_timer.insert(timer, at);
+        self.by_time.insert((at, timer));
     }
 
     pub(crate) fn clear(&mut self, timer: Timer) {
-        self.set.remove(&timer);
+        if let Some(at) = self.by_timer.remove(&timer) {
+            self.by_time.remove(&(at, timer));
+        }
     }
 
     pub(crate) fn advance(&mut self, timer: Timer, at: Time) {
@@ -53,29 +58,31 @@ impl Timers {
     }
 
     pub(crate) fn is_set(&self, timer: Timer) -> bool {
-        self.set.contains_key(&timer)
+        self.by_timer.contains_key(&timer)
     }
 
     pub(crate) fn get(&self, timer: Timer) -> Option<Time> {
-        self.set.get(&timer).copied()
+        self.by_timer.get(&timer).copied()
     }
 
     /// Postpones all deadlines (ms) except those with a time of day.
     pub(crate) fn delay(&mut self, ms: u64) {
-        for (timer, at) in &mut self.set {
-            if !matches!(timer, Timer::Limit(_) | Timer::Budget) {
-                *at = at.after(ms);
-            }
+        for (timer, at) in std::mem::take(&mut self.by_timer) {
+            let by = if matches!(timer, Timer::Limit(_) | Timer::Budget) { 0 } else { ms };
+            self.set(timer, at.after(by));
         }
+        self.by_time.retain(|(at, timer)| self.by_timer.get(timer) == Some(at));
     }
 
     pub(crate) fn next(&self) -> Option<Time> {
-        self.set.values().min().copied()
+        self.by_time.first().map(|(at, _)| *at)
     }
 
     pub(crate) fn pop_due(&mut self, now: Time) -> Option<Timer> {
-        let due = self.set.iter().filter(|(_, at)| **at <= now);
-        let timer = due.min_by_key(|(timer, at)| (**at, **timer)).map(|(timer, _)| *timer)?;
+        let (at, timer) = *self.by_time.first()?;
+        if at > now {
+            return None;
+        }
         self.clear(timer);
         Some(timer)
     }
