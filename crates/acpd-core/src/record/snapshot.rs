@@ -121,6 +121,7 @@ impl Snapshot {
             Record::Asked(row) if self.hosts.contains_key(&row.host) => {
                 self.asked.insert(row.id, row.clone());
             }
+            Record::Asked(_) => {}
             Record::Answered { id } => {
                 self.asked.remove(id);
             }
@@ -144,6 +145,7 @@ impl Snapshot {
                     state.mcp_servers = Some(mcp_servers.clone());
                 }
             }
+            Record::Value { .. } => {}
             Record::SessionRemoved { session } => {
                 self.sessions.remove(session);
                 self.turns.retain(|(of, _), _| of != session);
@@ -161,10 +163,12 @@ impl Snapshot {
                     state.head = fork.upto;
                 }
             }
+            Record::Forked(_) => {}
             Record::Turn(row) => self.apply_turn(row),
             Record::PromptKey(row) if self.sessions.contains_key(&row.session) => {
                 self.prompt_keys.insert((row.session, row.key.clone()), row.clone());
             }
+            Record::PromptKey(_) => {}
             Record::Usage(row) => self.spent.add(row),
             Record::Interaction(row) => {
                 self.interactions.insert(row.id, row.clone());
@@ -194,7 +198,6 @@ impl Snapshot {
                     client.replies.remove(id);
                 }
             }
-            Record::Asked(_) | Record::Forked(_) | Record::PromptKey(_) | Record::Value { .. } => {}
         }
     }
 
