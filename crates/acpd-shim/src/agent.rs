@@ -7,13 +7,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use acpd_sys::process::{
-    self, ProcessId, StopSignal, detach_child, detach_child_into, discard, error_number,
+    self, ProcessId, StopSignal, detach_child, detach_child_into, discard, error_number, shell,
     try_wait_leader,
 };
 use acpd_sys::socket::listener_uid;
 use acpd_sys::tree::Tree;
 use acpd_sys::users::{may_do_anything, own_uid};
-use acpd_sys::wait::{End, Interest, Wait};
+use acpd_sys::wait::{End, Interest, Wait, pipe};
 
 use crate::cgroup::Cgroup;
 use crate::errors::Errors;
@@ -49,12 +49,13 @@ pub(crate) fn start(
 ) -> Result<Agent, Report> {
     let (program, stdin) = match how {
         How::Stdio(program) => (program, Stdio::piped()),
-        How::TcpSpawn { program, .. } => (program, Stdio::null()),
+        How::Command { program, .. } | How::TcpSpawn { program, .. } => (program, Stdio::null()),
         How::TcpConnect { addr, timeout } => {
             return connect(*addr, *timeout).map_err(|error| unreachable(*addr, &error));
         }
     };
-    let mut child = spawn(program, marker, cgroup, stdin)?;
+    let (mut child, merged) =
+        spawn(how, program, marker, cgroup, stdin).map_err(|error| refusal(program, &error))?;
     let agent = match how {
         How::TcpSpawn { port, timeout, .. } => {
             let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
@@ -64,7 +65,7 @@ pub(crate) fn start(
         _ => over_stdio(&mut child).map_err(|error| refusal(program, &error)),
     };
     match agent {
-        Ok(agent) => Ok(Agent { _child: Some(child), ..agent }),
+        Ok(agent) => Ok(Agent { _child: Some(child), stdout: merged.or(agent.stdout), ..agent }),
         Err(report) => {
             if let Some(leader) = ProcessId::of(child.id()) {
                 Tree::below_us(marker, leader).signal_all(StopSignal::Kill);
@@ -75,13 +76,18 @@ pub(crate) fn start(
     }
 }
 
+/// Returns the child, and the output of a command.
 fn spawn(
+    how: &How,
     program: &Program,
     marker: &str,
     cgroup: Option<&Cgroup>,
     stdin: Stdio,
-) -> Result<Child, Report> {
-    let mut command = Command::new(&program.program);
+) -> io::Result<(Child, Option<End>)> {
+    let mut command = match how {
+        How::Command { is_line: true, .. } => shell(&program.program.to_string_lossy()),
+        _ => Command::new(&program.program),
+    };
     command
         .args(&program.args)
         .env_clear()
@@ -91,11 +97,17 @@ fn spawn(
         .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    let mut merged = None;
+    if let How::Command { .. } = how {
+        let (output, input) = pipe()?;
+        command.stdout(input.try_clone()?).stderr(input);
+        merged = Some(output);
+    }
     match cgroup.and_then(|cgroup| cgroup.procs().ok()) {
         Some(procs) => detach_child_into(&mut command, procs),
         None => detach_child(&mut command),
     }
-    process::start(&mut command).map_err(|error| refusal(program, &error))
+    Ok((process::start(&mut command)?, merged))
 }
 
 fn refusal(program: &Program, error: &io::Error) -> Report {

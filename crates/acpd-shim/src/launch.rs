@@ -45,6 +45,10 @@ pub struct Launch {
 pub enum How {
     /// A program that talks on its stdin and stdout.
     Stdio(Program),
+    /// A command without input, whose stdout and stderr are one pipe. With `is_line`, the program is
+    /// a line for the system's shell. Its background processes run until it is stopped, and nothing
+    /// of it is kept for a later daemon.
+    Command { program: Program, is_line: bool },
     /// A program that will listen on a port of this machine.
     TcpSpawn { program: Program, port: u16, timeout: Duration },
     /// A running agent, which is never stopped.

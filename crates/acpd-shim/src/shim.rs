@@ -21,7 +21,7 @@ use crate::cgroup::Cgroup;
 use crate::errors::Errors;
 use crate::frame::{PIECE, Status, Step, VERSION};
 use crate::input::Input;
-use crate::launch::{Launch, Report};
+use crate::launch::{How, Launch, Report};
 use crate::link::Link;
 use crate::output::Output;
 use crate::shim_dir::{Record, ShimDir};
@@ -85,6 +85,8 @@ struct Shim {
     incoming: Listener,
     socket: PathBuf,
     agent: Agent,
+    /// The agent is a command ([`How::Command`]).
+    is_command: bool,
     tree: Option<Tree>,
     /// Descendants in the directory's record.
     recorded: Vec<ProcessId>,
@@ -109,8 +111,10 @@ struct Shim {
     hold_exit_until: Option<Instant>,
     /// Bytes still read after the leader's end, at most a full pipe; descendants may write more.
     left_to_read: usize,
-    /// No output is added.
+    /// All output of the leader was read. Only a command's processes add more.
     sealed: bool,
+    /// End of the leader's output, once it is sealed.
+    leader_output: Option<u64>,
     /// Nothing of the agent runs.
     gone: bool,
     acknowledged: bool,
@@ -167,6 +171,7 @@ impl Shim {
             incoming,
             socket: launch.socket,
             agent,
+            is_command: matches!(launch.how, How::Command { .. }),
             recorded: Vec::new(),
             cgroup,
             input: Input::new(),
@@ -182,6 +187,7 @@ impl Shim {
             hold_exit_until: None,
             left_to_read: PIPE,
             sealed: false,
+            leader_output: None,
             gone: false,
             acknowledged: false,
             keep_failed: false,
@@ -193,7 +199,7 @@ impl Shim {
             scratch: Vec::new(),
         };
         let recorded = watched.map_err(|error| shim("watch the agent", &error)).and_then(|()| {
-            let written = shim_process.dir.write_record(&record);
+            let written = shim_process.dir.write_record(&record, !shim_process.is_command);
             written.map_err(|error| shim("record the start", &error))
         });
         if let Err(report) = recorded {
@@ -227,6 +233,9 @@ impl Shim {
                 return self.leave();
             }
             if self.gone && self.link.is_none() && self.lease_is_over(now) && !self.keep_failed {
+                if self.is_command {
+                    return self.leave();
+                }
                 // A shim that has to exit does so even if the disk refuses the data.
                 if self.keep_on_disk() || self.leaving {
                     return self.end();
@@ -246,7 +255,7 @@ impl Shim {
         while !self.sealed {
             self.read_rest(PIECE);
         }
-        let exit = self.exit.is_none_or(|status| self.dir.write_exit(status).is_ok());
+        let exit = self.exit.is_none_or(|status| self.dir.write_exit(status, true).is_ok());
         // Both are tried, because each is useful alone.
         self.output.keep().is_ok() && exit
     }
@@ -265,6 +274,11 @@ impl Shim {
         dir.remove().ok();
     }
 
+    /// Returns whether output is read only to get rid of it.
+    fn drops_output(&self) -> bool {
+        self.sealed && !self.is_command
+    }
+
     fn lease_is_over(&self, now: Instant) -> bool {
         self.leaving
             || self.lease.is_some_and(|lease| now.duration_since(self.alone_since) >= lease)
@@ -281,7 +295,9 @@ impl Shim {
         }
         if self.exit.is_some() && now >= self.look_at {
             self.look_at = now + self.look;
-            self.look = (self.look * 2).min(LOOK.1);
+            // What a command has left may run for hours.
+            let is_left = self.is_command && !self.stop.is_begun();
+            self.look = (self.look * 2).min(if is_left { TICK } else { LOOK.1 });
             self.notice_gone();
         }
         if now >= self.tick {
@@ -317,7 +333,7 @@ impl Shim {
     }
 
     fn wait(&mut self) -> Vec<Ready> {
-        let room = self.sealed || self.output.room() > 0;
+        let room = self.drops_output() || self.output.room() > 0;
         let wake = self.next_wake();
 
         let mut wait = Wait::empty();
@@ -374,12 +390,13 @@ impl Shim {
                 }
             }
             Ready::Stdin => self.feed(),
-            Ready::Stdout if self.sealed => self.read_stdout(PIECE),
+            Ready::Stdout if self.drops_output() => self.read_stdout(PIECE),
             Ready::Stdout => {
                 let room = self.output.room().min(PIECE);
-                match self.exit {
-                    None => self.read_stdout(room),
-                    Some(_) => self.read_rest(room),
+                if self.exit.is_some() && !self.sealed {
+                    self.read_rest(room);
+                } else {
+                    self.read_stdout(room);
                 }
             }
             Ready::Stderr(index) => {

@@ -171,7 +171,11 @@ impl ShimDir {
         })
     }
 
-    pub(crate) fn write_record(&self, record: &Record) -> Result<(), ShimDirError> {
+    pub(crate) fn write_record(
+        &self,
+        record: &Record,
+        is_durable: bool,
+    ) -> Result<(), ShimDirError> {
         let agent = record.agent.unwrap_or_default();
         let mut text = format!(
             "version {}\nshim {} {}\nagent {} {}\n",
@@ -187,7 +191,7 @@ impl ShimDir {
         if let Some(cgroup) = &record.cgroup {
             path("cgroup ", cgroup);
         }
-        self.replace("shim", &text, true)
+        self.replace("shim", &text, is_durable)
     }
 
     /// Returns the agent's exit; `None` if it is not recorded.
@@ -197,9 +201,9 @@ impl ShimDir {
         })
     }
 
-    pub(crate) fn write_exit(&self, status: Status) -> Result<(), ShimDirError> {
+    pub(crate) fn write_exit(&self, status: Status, is_durable: bool) -> Result<(), ShimDirError> {
         let (kind, code) = status.numbers();
-        self.replace("exit", format!("kind {kind}\ncode {code}\n").as_bytes(), true)
+        self.replace("exit", format!("kind {kind}\ncode {code}\n").as_bytes(), is_durable)
     }
 
     pub fn tree(&self) -> Result<Vec<ProcessId>, ShimDirError> {

@@ -64,6 +64,10 @@ impl Stop {
         }
     }
 
+    pub(crate) fn is_begun(&self) -> bool {
+        self.ladder.is_some()
+    }
+
     pub(crate) fn due(&self, linked: bool) -> Option<Instant> {
         self.ladder.as_ref().filter(|_| self.own || !linked).map(Ladder::due)
     }

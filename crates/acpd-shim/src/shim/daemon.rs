@@ -126,7 +126,10 @@ impl Shim {
         // A daemon knows the output that it has acknowledged.
         announced.output = announced.output.max(self.output.base);
         let count = self.output.run(announced.output).min(PIECE);
-        if count > 0 {
+        // Processes that a command has left may write for ever.
+        let is_end_due = announced.stage.is_none()
+            && self.leader_output.is_some_and(|end| announced.output >= end);
+        if count > 0 && !is_end_due {
             put_out_head(to, announced.output, count);
             self.output.copy(announced.output, count, to)?;
             announced.output += count as u64;

@@ -50,7 +50,7 @@ impl Shim {
         }
         match stdout.read(&mut scratch_buffer(&mut self.scratch)[..most]) {
             Ok(count) if count > 0 => {
-                if !self.sealed {
+                if !self.drops_output() {
                     self.output.push(&self.scratch[..count]);
                 }
             }
@@ -71,7 +71,7 @@ impl Shim {
             self.hold_exit_until = self.agent.leader.map(|_| now + HOLD);
             self.ended(Status::Closed);
             self.stop.run(now);
-        } else if self.exit.is_none() {
+        } else if self.exit.is_none() && !self.is_command {
             self.stop.cut_off(now);
         }
         self.sealed |= self.exit.is_some();
@@ -90,6 +90,16 @@ impl Shim {
         false
     }
 
+    /// Reads what the processes of a command wrote before they ended.
+    fn read_last(&mut self) {
+        let mut before = None;
+        while self.is_command && before != Some(self.output.end) {
+            before = Some(self.output.end);
+            let room = self.output.room().min(PIECE);
+            self.read_stdout(room);
+        }
+    }
+
     /// After the leader's end: reads what it wrote before, as far as there is room.
     pub(super) fn drain(&mut self) {
         while self.exit.is_some() && !self.sealed {
@@ -98,6 +108,9 @@ impl Shim {
                 return;
             }
             self.read_rest(room);
+        }
+        if self.sealed {
+            self.leader_output.get_or_insert(self.output.end);
         }
     }
 
@@ -119,14 +132,16 @@ impl Shim {
         };
         self.hold_exit_until = None;
         self.ended(status);
-        self.stop.leader_ended(Instant::now());
+        if !self.is_command {
+            self.stop.leader_ended(Instant::now());
+        }
     }
 
     fn ended(&mut self, status: Status) {
         self.exit = Some(status);
         if !self.start_unreported {
             // On a full disk the exit is still sent.
-            self.dir.write_exit(status).ok();
+            self.dir.write_exit(status, !self.is_command).ok();
         }
         self.close_stdin();
         for index in (0..self.agent.stderr.len()).rev() {
@@ -151,6 +166,7 @@ impl Shim {
             !self.agent.leader.is_some_and(runs) && self.tree.as_mut().is_none_or(Tree::is_empty);
         self.gone = empty && self.cgroup.iter().all(Cgroup::is_empty);
         if self.gone {
+            self.read_last();
             self.notice_exit();
             if let Some(leader) = self.agent.leader {
                 reap(leader.pid).ok();

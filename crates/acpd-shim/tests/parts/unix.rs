@@ -3,9 +3,10 @@
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::process::Stdio;
+use std::time::Duration;
 
-use acpd_shim::frame::{Status, Step, ToShim};
-use acpd_shim::launch::How;
+use acpd_shim::frame::{Stage, Status, Step, ToShim};
+use acpd_shim::launch::{How, Program};
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::{Identity, ShimDir};
 use acpd_sys::process::{ExitKind, Liveness, ProcessId, StopSignal};
@@ -18,6 +19,8 @@ use crate::leaves_nothing;
 
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("a_request_to_end_is_passed_on", a_request_to_end_is_passed_on),
+    ("a_command_leaves_processes_until_its_stop", a_command_leaves_processes_until_its_stop),
+    ("a_command_ends_with_its_daemon", a_command_ends_with_its_daemon),
     ("a_stop_finds_every_descendant", a_stop_finds_every_descendant),
     ("a_daemon_below_an_agent_outlives_it", a_daemon_below_an_agent_outlives_it),
     ("leftovers_of_an_agent_that_died_are_ended", leftovers_of_an_agent_that_died_are_ended),
@@ -149,4 +152,43 @@ fn a_request_to_end_is_passed_on() {
     daemon.say(&ToShim::Signal(Step::Term));
     daemon.end(Status::Signal(15));
     host.assert_clean();
+}
+
+/// A command that is a line.
+fn command(line: &str) -> How {
+    How::Command { program: Program { program: line.into(), ..program("", &[]) }, is_line: true }
+}
+
+fn a_command_leaves_processes_until_its_stop() {
+    let dir = TempDir::new().unwrap();
+    let go = dir.path().join("go");
+    let late = format!("until [ -e '{}' ]; do sleep 0.1; done; {STAY}", go.display());
+    let line = "cat; echo one; echo two >&2; (setsid sh -c \"LATE\" &); exit 7";
+    let late = late.replace('$', "\\$");
+    let (host, mut daemon) = Host::greeted(command(&line.replace("LATE", &late)));
+    daemon.read_output(0, b"one\ntwo\n");
+    assert_eq!(daemon.exit(Stage::Ended), Status::Code(7));
+    std::fs::write(&go, "").unwrap();
+    let Heard::Out(8, pid) = daemon.next() else { panic!("it is not heard any more") };
+    let pid = std::str::from_utf8(&pid).unwrap().trim().parse().unwrap();
+    let left = ProcessId::of(pid).unwrap();
+    assert_eq!(left.is_alive(), Liveness::Alive);
+    daemon.say(&ToShim::Signal(Step::Term));
+    daemon.end(Status::Code(7));
+    assert_eq!(left.is_alive(), Liveness::Gone);
+    host.assert_clean();
+}
+
+fn a_command_ends_with_its_daemon() {
+    let line = format!("setsid sh -c 'trap \"\" TERM; {STAY}' & {STAY}");
+    let host = Host::start_with(command(&line), |launch| {
+        (launch.ladder.eof, launch.ladder.term) = (Duration::ZERO, Duration::from_millis(1));
+    });
+    let mut daemon = host.connect();
+    daemon.hello(0);
+    let ids = daemon.read_pids(2);
+    daemon.say(&ToShim::Lease { ms: 1 });
+    drop(daemon);
+    host.assert_clean();
+    assert!(ids.iter().all(|id| id.is_alive() == Liveness::Gone));
 }
