@@ -128,16 +128,6 @@ impl StartError {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum LaunchError {
-    #[error("the launch has version {0}, not {VERSION}: the program was replaced")]
-    Version(u16),
-    #[error("the launch is too long: {0} bytes")]
-    TooLong(usize),
-    #[error("the launch is damaged")]
-    Damaged,
-}
-
 impl Launch {
     /// Returns the version, then JSON.
     pub fn encode(&self) -> Vec<u8> {
@@ -147,11 +137,15 @@ impl Launch {
         to
     }
 
-    pub fn decode(bytes: &[u8]) -> Result<Launch, LaunchError> {
-        let (version, json) = bytes.split_first_chunk().ok_or(LaunchError::Damaged)?;
+    /// Fails with the reason.
+    pub fn decode(bytes: &[u8]) -> Result<Launch, String> {
+        let damaged = || "the launch is damaged".to_owned();
+        let (version, json) = bytes.split_first_chunk().ok_or_else(damaged)?;
         match u16::from_le_bytes(*version) {
-            VERSION => serde_json::from_slice(json).map_err(|_| LaunchError::Damaged),
-            other => Err(LaunchError::Version(other)),
+            VERSION => serde_json::from_slice(json).map_err(|_| damaged()),
+            other => Err(format!(
+                "the launch has version {other}, not {VERSION}: the program was replaced"
+            )),
         }
     }
 
@@ -160,7 +154,7 @@ impl Launch {
         from.read_exact(&mut length)?;
         let length = u32::from_le_bytes(length) as usize;
         if length > LONGEST {
-            return Err(io::Error::other(LaunchError::TooLong(length)));
+            return Err(io::Error::other(format!("the launch is too long: {length} bytes")));
         }
         let mut bytes = Vec::new();
         from.take(length as u64).read_to_end(&mut bytes)?;

@@ -3,7 +3,6 @@
 use acpd_shim::frame::{
     FrameError, Hello, Inbox, PIECE, Stage, Status, Step, ToDaemon, ToShim, VERSION,
 };
-use proptest::prelude::*;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
@@ -104,51 +103,6 @@ fn what_is_no_frame_ends_the_connection() {
     assert_eq!(error(&[3, 0xff, 0xff, 0xff, 0x7f]), FrameError::TooLong(0x7fff_ffff));
     assert_eq!(error(&[3, 2, 0, 0, 0, 1, 1]), FrameError::CutOff(3));
     assert_eq!(error(&[5, 1, 0, 0, 0, 4]), FrameError::Value(5, 4));
-}
-
-fn any_status() -> impl Strategy<Value = Status> {
-    prop_oneof![
-        any::<i32>().prop_map(Status::Code),
-        any::<i32>().prop_map(Status::Signal),
-        Just(Status::Closed),
-        Just(Status::Unknown)
-    ]
-}
-
-proptest! {
-    #[test]
-    fn frames_arrive_whole_however_they_are_cut(
-        pieces in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..300)), 0..8),
-        status in any_status(),
-        cut in 1_usize..64,
-    ) {
-        let mut frames: Vec<ToDaemon<'_>> =
-            pieces.iter().map(|(offset, bytes)| ToDaemon::Out { offset: *offset, bytes }).collect();
-        frames.push(ToDaemon::Exit { stage: Stage::Gone, status, stderr: b"" });
-        let mut bytes = Vec::new();
-        for frame in &frames {
-            frame.encode(&mut bytes);
-        }
-        let mut inbox = Inbox::default();
-        let mut expected = frames.into_iter();
-        for part in bytes.chunks(cut) {
-            inbox.push(part);
-            while let Some(frame) = inbox.next_frame::<ToDaemon<'_>>().unwrap() {
-                prop_assert_eq!(Some(frame), expected.next());
-            }
-        }
-        prop_assert_eq!(expected.next(), None);
-    }
-
-    #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let mut inbox = Inbox::default();
-        inbox.push(&bytes);
-        while let Ok(Some(_)) = inbox.next_frame::<ToShim<'_>>() {}
-        let mut inbox = Inbox::default();
-        inbox.push(&bytes);
-        while let Ok(Some(_)) = inbox.next_frame::<ToDaemon<'_>>() {}
-    }
 }
 
 #[test]
