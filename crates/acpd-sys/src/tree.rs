@@ -314,23 +314,6 @@ fn mark(environ: &[u8]) -> Option<&[u8]> {
     Some(value).filter(|value| !value.is_empty())
 }
 
-/// Returns the marks of this user's processes, each with one process. Empty if environments are
-/// hidden (macOS).
-pub fn marks() -> HashMap<String, ProcessId> {
-    let mut found = HashMap::new();
-    for entry in process::scan().unwrap_or_default() {
-        if !entry.is_ours || entry.is_zombie() {
-            continue;
-        }
-        let environ = environ(entry.id.pid).unwrap_or_default();
-        let mark = mark(&environ).and_then(|mark| std::str::from_utf8(mark).ok());
-        if let Some(mark) = mark {
-            found.insert(mark.to_owned(), entry.id);
-        }
-    }
-    found
-}
-
 /// Returns whether the environment of a process shows that it belongs to another tree.
 pub fn has_other_mark(pid: u32, marker: &str) -> bool {
     environ(pid).is_some_and(|environ| is_other_mark(&environ, marker))

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use acpd::failure::Failure;
 use acpd::login;
 use acpd_api::{LOGIN_NOT_BEGUN, escape, json};
-use acpd_sys::keeper;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use serde::Serialize;
 
@@ -91,7 +90,6 @@ fn main() -> ExitCode {
     // type them.
     match &std::env::args_os().collect::<Vec<_>>()[..] {
         [_, command, dir] if command == "shim" => return acpd_shim::run(Path::new(dir)),
-        [_, command] if command == keeper::ARGUMENT => return keeper::run(),
         _ => {}
     }
     run(Cli::parse().command).unwrap_or_else(|failure| failed(&failure))

@@ -139,25 +139,14 @@ fn serve(
     served.map(|result| Bytes::from(result.to_string())).map_err(|error| refusal(&error))
 }
 
-pub(crate) fn refused(
-    code: i64,
-    error: &dyn std::error::Error,
-    hint: Option<impl std::fmt::Display>,
-) -> ErrorObject {
-    let message = match hint {
-        Some(hint) => format!("{error}; {hint}"),
-        None => error.to_string(),
-    };
-    ErrorObject::new(code, message)
-}
-
 fn refusal(error: &FsError) -> ErrorObject {
     let code = match error {
         FsError::NotFound { .. } => code::NOT_FOUND,
         FsError::Io { .. } | FsError::TooSlow { .. } | FsError::Cancelled { .. } => code::INTERNAL,
         _ => code::INVALID_PARAMS,
     };
-    refused(code, error, error.hint())
+    let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+    ErrorObject::new(code, format!("{error}{hint}"))
 }
 
 #[cfg(test)]

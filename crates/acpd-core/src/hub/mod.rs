@@ -238,11 +238,6 @@ impl Hub {
         self.cx.timers.next().filter(|_| !self.cx.is_failing())
     }
 
-    /// Number of this daemon on its journal; the upper half of every number that it issues.
-    pub fn incarnation(&self) -> u64 {
-        self.cx.ids.boot()
-    }
-
     /// Agents in a crash loop, one entry per process slot; for tests.
     #[doc(hidden)]
     pub fn crash_loops(&self) -> impl Iterator<Item = &str> {

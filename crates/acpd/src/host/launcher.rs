@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use acpd_core::SpawnError;
 use acpd_core::ids::HostId;
 use acpd_core::record::{HostRow, HostState};
+use acpd_shim::frame::Status;
 use acpd_shim::launch::{self, How, LadderTimes, Program};
 use acpd_sys::files::private_dir;
 use acpd_sys::paths::Paths;
@@ -23,14 +24,20 @@ use crate::environment::environment_of;
 use crate::failure::Failure;
 use crate::log::BoundedLog;
 
-/// Time for a shim to start its agent, in addition to the agent's time to listen.
+/// Time for a shim to start its agent, in addition to the agent's time to listen. Also the time for
+/// the daemon to connect to the shim of a command.
 const START: Duration = Duration::from_secs(10);
 /// Output that a shim keeps in memory, in bytes.
 const MEMORY: u64 = 4 << 20;
 /// Output that a shim keeps on disk in addition, in bytes.
 const SPOOL: u64 = 256 << 20;
+/// From SIGTERM to SIGKILL of a command whose daemon has died.
+pub const COMMAND_GRACE: Duration = Duration::from_secs(1);
 /// A line has room, wherever it starts.
 const _: () = assert!(2 * config::LONGEST_LINE < MEMORY + SPOOL);
+
+/// Mark of commands, before the number of a terminal.
+pub(super) const COMMAND: &str = "t";
 
 #[derive(Debug)]
 pub struct Agents {
@@ -101,7 +108,49 @@ impl Agents {
             line_limit: daemon.line_limit as usize,
             idle_lease: ms(daemon.orphan_timeout),
             busy_lease: ms(daemon.busy_orphan_timeout),
+            command: None,
         }
+    }
+
+    /// Returns a function that starts a command for an agent, and what will be its exit. Nothing of
+    /// the command outlives this daemon. No process has the number `host`. Call the function on the
+    /// runtime.
+    pub fn command(
+        &mut self,
+        host: HostId,
+        agent: &str,
+        events: HostEvents,
+    ) -> (impl FnOnce(How) -> Result<Shim, SpawnError> + use<>, Arc<OnceLock<Status>>) {
+        let exit = Arc::default();
+        let log = self.log(agent);
+        let place = Place {
+            events,
+            // At once: 0 means no limit.
+            idle_lease: 1,
+            busy_lease: 1,
+            command: Some(Arc::clone(&exit)),
+            ..self.place(log)
+        };
+        let marker = format!("{}-{COMMAND}{}", self.generation, host.0);
+        let (exe, paths) = (self.exe.clone(), self.paths.clone());
+        let start = move |how| {
+            let ladder =
+                LadderTimes { eof: Duration::ZERO, term: COMMAND_GRACE, leftovers: COMMAND_GRACE };
+            let launch = launch::Launch {
+                how,
+                socket: paths.shim_socket(&marker),
+                marker,
+                memory: MEMORY,
+                // The terminal takes all output at once.
+                spool: 0,
+                ladder,
+                lease: Some(START),
+            };
+            let hint = "check the command and the PATH of the agent's environment";
+            let start = start_of(&exe, &paths, launch, START, hint)?;
+            Ok(Shim::spawn(host, start, place))
+        };
+        (start, exit)
     }
 
     fn start(
@@ -128,28 +177,21 @@ impl Agents {
                 (How::TcpConnect { addr: resolve(address)?, timeout }, START + timeout)
             }
         };
-        private_dir(&self.paths.shim_sockets())
-            .map_err(|error| Failure::new(&error, error.hint()).of_start(false))?;
         let marker = self.marker(host);
-        let socket = self.paths.shim_socket(&marker);
-        Ok(Start {
-            exe: running_program(&self.exe),
-            launch: launch::Launch {
-                how,
-                marker,
-                socket,
-                memory: MEMORY,
-                spool: SPOOL,
-                ladder: LadderTimes {
-                    eof: profile.stop.eof,
-                    term: profile.stop.term,
-                    leftovers: profile.stop.leftovers,
-                },
-                lease: self.config.daemon.orphan_timeout,
+        let launch = launch::Launch {
+            how,
+            socket: self.paths.shim_socket(&marker),
+            marker,
+            memory: MEMORY,
+            spool: SPOOL,
+            ladder: LadderTimes {
+                eof: profile.stop.eof,
+                term: profile.stop.term,
+                leftovers: profile.stop.leftovers,
             },
-            deadline,
-            hint: hint.to_owned(),
-        })
+            lease: self.config.daemon.orphan_timeout,
+        };
+        start_of(&self.exe, &self.paths, launch, deadline, hint)
     }
 
     fn launched(
@@ -172,6 +214,18 @@ impl Agents {
             cwd: profile.start_dir(),
         })
     }
+}
+
+fn start_of(
+    exe: &Path,
+    paths: &Paths,
+    launch: launch::Launch,
+    deadline: Duration,
+    hint: &str,
+) -> Result<Start, SpawnError> {
+    private_dir(&paths.shim_sockets())
+        .map_err(|error| Failure::new(&error, error.hint()).of_start(false))?;
+    Ok(Start { exe: running_program(exe), launch, deadline, hint: hint.to_owned() })
 }
 
 fn ms(time: Option<Duration>) -> u64 {

@@ -22,7 +22,7 @@ mod orphan_shims;
 mod reaper;
 mod shim;
 
-pub use launcher::Agents;
+pub use launcher::{Agents, COMMAND_GRACE};
 pub use reaper::Reaper;
 pub use shim::Shim;
 

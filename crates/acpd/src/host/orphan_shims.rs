@@ -14,7 +14,7 @@ use acpd_sys::socket::clear_stale_socket;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::launcher::Agents;
+use super::launcher::{Agents, COMMAND};
 use super::shim::{Place, Shim, end_now, with_sources};
 use crate::log::BoundedLog;
 
@@ -57,7 +57,8 @@ impl Agents {
         });
         found.into_iter().filter_map(|shim_dir| {
             let (generation, host) = shim_dir.marker().rsplit_once('-')?;
-            let (is_own, host) = (generation == self.generation, HostId(host.parse().ok()?));
+            let number = host.strip_prefix(COMMAND).unwrap_or(host);
+            let (is_own, host) = (generation == self.generation, HostId(number.parse().ok()?));
             Some((host, is_own, shim_dir))
         })
     }

@@ -15,7 +15,7 @@ use acpd_core::{ClientOrigin, HostEvent, LeftProcess};
 use acpd_shim::frame::Release;
 use acpd_shim::orphans::Orphans;
 use acpd_sys::ladder::{Ladder, Step};
-use acpd_sys::process::{ProcessId, discard, name_of, reap, reap_orphans, start};
+use acpd_sys::process::{ProcessId, discard, name_of, reap_orphans, start};
 use acpd_sys::tree::{Tree, Usage, Whose, nearest_above, runs_under_agent};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
@@ -41,6 +41,7 @@ enum Job {
     Sweep {
         host: HostId,
         find: Find,
+        events: HostEvents,
     },
     FindLeft {
         host: HostId,
@@ -76,10 +77,8 @@ struct Family {
     starting: usize,
     /// Orphans are to be reaped when no child is being started.
     owes_orphans: bool,
-    /// Children that an owner waits for. Any other child that ends is an orphan.
+    /// Commands of the user, which an owner waits for. Any other child that ends is an orphan.
     children: BTreeSet<u32>,
-    /// Those of `children` that are commands of the user.
-    users: BTreeSet<u32>,
     /// Shims that the daemon talks with, also those of earlier daemons.
     shims: BTreeMap<HostId, KnownShim>,
 }
@@ -87,23 +86,21 @@ struct Family {
 #[derive(Debug)]
 struct KnownShim {
     id: ProcessId,
+    /// Its agent is a command in a terminal.
+    is_command: bool,
     /// `None` before its hello, and for an agent that is only connected to.
     agent: Option<KnownAgent>,
 }
 
 impl Family {
-    fn remove(&mut self, pid: u32) {
-        self.children.remove(&pid);
-        self.users.remove(&pid);
-    }
-
     fn host_of(&self, id: ProcessId) -> Option<HostId> {
-        self.shims.iter().find(|(_, shim)| shim.id == id).map(|(host, _)| *host)
+        let mut agents = self.shims.iter().filter(|(_, shim)| !shim.is_command);
+        agents.find(|(_, shim)| shim.id == id).map(|(host, _)| *host)
     }
 
     /// Pids suffice for children: one that is not reaped keeps its pid.
     fn whose(&self, id: ProcessId) -> Option<Whose> {
-        if self.users.contains(&id.pid) {
+        if self.children.contains(&id.pid) {
             return Some(Whose::Users);
         }
         self.shims.values().any(|shim| shim.id == id).then_some(Whose::Agents)
@@ -122,27 +119,12 @@ fn reap_others(family: &Mutex<Family>) {
 struct Swept {
     left: Orphans,
     ladder: Ladder,
-}
-
-/// Terminals start their children here.
-impl acpd_services::terminal::Children for Reaper {
-    fn start(&self, command: &mut Command) -> io::Result<Child> {
-        self.start_child(command)
-    }
-
-    fn discard(&self, child: Child) {
-        Reaper::discard(self, child);
-    }
-
-    fn reap(&self, pid: u32) {
-        let mut family = self.lock();
-        // Fails only if other code has reaped the zombie.
-        reap(pid).ok();
-        family.remove(pid);
-    }
+    events: HostEvents,
 }
 
 type Trees = BTreeMap<HostId, Swept>;
+/// Waiting reports: the thread answers questions while the receiver takes nothing.
+type Unreported = VecDeque<(HostEvents, (HostId, HostEvent))>;
 
 impl Reaper {
     /// The thread ends with the last handle.
@@ -161,25 +143,14 @@ impl Reaper {
         locked(&self.family)
     }
 
-    /// Starts a child that the caller has to reap or discard.
-    pub(crate) fn start_child(&self, command: &mut Command) -> io::Result<Child> {
-        self.start_one(command, None)
-    }
-
-    /// Like [`Reaper::start_child`], for a command of the user: its processes belong to no agent.
+    /// Starts a command of the user, whose processes belong to no agent. The caller has to discard
+    /// it.
     pub(crate) fn start_users(&self, command: &mut Command) -> io::Result<Child> {
-        self.start_one(command, Some(Whose::Users))
-    }
-
-    fn start_one(&self, command: &mut Command, whose: Option<Whose>) -> io::Result<Child> {
         self.lock().starting += 1;
         let child = start(command);
         let mut family = self.lock();
         if let Ok(child) = &child {
             family.children.insert(child.id());
-            if whose == Some(Whose::Users) {
-                family.users.insert(child.id());
-            }
         }
         family.starting -= 1;
         if family.starting == 0 && std::mem::take(&mut family.owes_orphans) {
@@ -211,9 +182,9 @@ impl Reaper {
         Ok(ClientOrigin::Agent(nearest_above(pid, |id| self.lock().host_of(id))))
     }
 
-    pub(super) fn know_shim(&self, host: HostId, id: ProcessId) {
+    pub(super) fn know_shim(&self, host: HostId, id: ProcessId, is_command: bool) {
         let mut family = self.lock();
-        family.shims.entry(host).or_insert(KnownShim { id, agent: None }).id = id;
+        family.shims.entry(host).or_insert(KnownShim { id, is_command, agent: None }).id = id;
     }
 
     pub(super) fn know_agent(&self, host: HostId, agent: KnownAgent) {
@@ -232,11 +203,11 @@ impl Reaper {
         family.shims.values().filter_map(info).collect()
     }
 
-    /// Kills and reaps a child of [`Reaper::start_child`] and its group.
+    /// Kills and reaps a child of [`Reaper::start_users`] and its group.
     pub(crate) fn discard(&self, child: Child) {
         let pid = child.id();
         discard(child);
-        self.lock().remove(pid);
+        self.lock().children.remove(&pid);
     }
 
     fn send(&self, job: Job) {
@@ -244,9 +215,14 @@ impl Reaper {
     }
 
     /// Ends what is left of a host, then reports [`HostEvent::Gone`].
-    pub(super) fn sweep(&self, host: HostId, find: impl FnOnce() -> Orphans + Send + 'static) {
+    pub(super) fn sweep(
+        &self,
+        host: HostId,
+        find: impl FnOnce() -> Orphans + Send + 'static,
+        events: HostEvents,
+    ) {
         self.forget_shim(host);
-        self.send(Job::Sweep { host, find: Box::new(find) });
+        self.send(Job::Sweep { host, find: Box::new(find), events });
     }
 
     /// Reports the processes that are left of a host as [`HostEvent::Left`].
@@ -272,8 +248,7 @@ impl Reaper {
 
 fn run(queue: &Receiver<Job>, family: &Mutex<Family>, events: &HostEvents) {
     let mut trees = Trees::new();
-    // Waiting reports: this thread answers questions while the relay takes nothing.
-    let mut unreported: VecDeque<(HostId, HostEvent)> = VecDeque::new();
+    let mut unreported = Unreported::new();
     let mut look = LOOK.0;
     let mut done = Instant::now();
     let mut reaped = Instant::now();
@@ -289,7 +264,7 @@ fn run(queue: &Receiver<Job>, family: &Mutex<Family>, events: &HostEvents) {
                 if !matches!(job, Job::FindLeft { .. } | Job::Usage { .. }) {
                     (look, done) = (LOOK.0, Instant::now());
                 }
-                work(job, &mut trees, family, &mut unreported);
+                work(job, &mut trees, family, events, &mut unreported);
             }
             Err(RecvTimeoutError::Timeout) => {
                 look = (look * 2).min((done.elapsed() / 20).clamp(LOOK.1, LOOK_AT_LAST));
@@ -300,13 +275,13 @@ fn run(queue: &Receiver<Job>, family: &Mutex<Family>, events: &HostEvents) {
             reaped = Instant::now();
             reap_others(family);
         }
-        for host in take_gone(&mut trees) {
+        for (host, swept) in take_gone(&mut trees) {
             reap_others(family);
-            unreported.push_back((host, HostEvent::Gone));
+            unreported.push_back((swept.events, (host, HostEvent::Gone)));
         }
-        while let Some(next) = unreported.pop_front() {
+        while let Some((events, next)) = unreported.pop_front() {
             if let Err(TrySendError::Full(next)) = events.try_send(next) {
-                unreported.push_front(next);
+                unreported.push_front((events, next));
                 break;
             }
         }
@@ -317,19 +292,20 @@ fn work(
     job: Job,
     trees: &mut Trees,
     family: &Mutex<Family>,
-    unreported: &mut VecDeque<(HostId, HostEvent)>,
+    events: &HostEvents,
+    unreported: &mut Unreported,
 ) {
     match job {
-        Job::Sweep { host, find } => {
+        Job::Sweep { host, find, events } => {
             let left = find();
             let ladder = Ladder::term_first(SWEEP_GRACE, SWEEP_GRACE);
-            trees.insert(host, Swept { left, ladder });
+            trees.insert(host, Swept { left, ladder, events });
         }
         Job::FindLeft { host } => {
             let left = alive(trees, family, host)
                 .into_iter()
                 .map(|id| LeftProcess { pid: id.pid, name: name_of(id.pid).unwrap_or_default() });
-            unreported.push_back((host, HostEvent::Left(left.collect())));
+            unreported.push_back((events.clone(), (host, HostEvent::Left(left.collect()))));
         }
         Job::ReapOrphans => reap_others(family),
         Job::Usage { hosts, reply } => {
@@ -357,19 +333,17 @@ fn usage(family: &Mutex<Family>, pid: u32) -> Usage {
 }
 
 /// Removes trees of which nothing is left, and sends the others the signal that is due.
-fn take_gone(trees: &mut Trees) -> Vec<HostId> {
-    let mut gone = Vec::new();
-    trees.retain(|host, swept| {
+fn take_gone(trees: &mut Trees) -> Vec<(HostId, Swept)> {
+    let is_gone = |_: &HostId, swept: &mut Swept| {
         if swept.left.is_gone() {
-            gone.push(*host);
-            return false;
+            return true;
         }
         if let Some(signal) = swept.ladder.step(Instant::now()).and_then(Step::signal) {
             swept.left.signal(signal);
         }
-        true
-    });
-    gone
+        false
+    };
+    trees.extract_if(.., is_gone).collect()
 }
 
 #[cfg(all(test, unix))]
@@ -392,9 +366,9 @@ mod tests {
         let mut command = Command::new("sleep");
         command.arg("600").env("ACPD_HOST", "left-1").stdin(Stdio::null());
         detach_child(&mut command);
-        let child = reaper.start_child(&mut command).unwrap();
+        let child = reaper.start_users(&mut command).unwrap();
         let leader = ProcessId::of(child.id()).unwrap();
-        reaper.know_shim(host, leader);
+        reaper.know_shim(host, leader, false);
         let marker = "left-1".to_owned();
         reaper.know_agent(host, KnownAgent { marker, leader, release: None });
         let mut left = |host| {
@@ -438,7 +412,7 @@ mod tests {
             assert!(!asker.runs_under_agent(1).await.unwrap(), "init is nobody's");
             // This process looks like one below the child that is being made.
             assert!(asker.runs_under_agent(own).await.unwrap());
-            asker.know_shim(HostId(1), ProcessId::of(own).unwrap());
+            asker.know_shim(HostId(1), ProcessId::of(own).unwrap(), false);
             asker.forget_shim(HostId(1));
             asker.reap_orphans();
             let mut other = Command::new("sleep");

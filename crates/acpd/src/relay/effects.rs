@@ -60,8 +60,7 @@ impl Relay {
             }
             Effect::Measure { look, sessions } => self.sizes.measure(look, sessions),
             Effect::CreateTerminal { terminal, new } => {
-                let environment = self.agents.environment(&new.agent);
-                self.terminals.create(terminal, *new, environment);
+                self.terminals.create(terminal, *new, &mut self.agents);
             }
             Effect::TerminalOutput { request, terminal } => {
                 self.terminals.output(request, terminal);

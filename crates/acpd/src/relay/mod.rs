@@ -155,18 +155,12 @@ impl Relay {
         open: oneshot::Sender<()>,
     ) -> io::Result<Relay> {
         let (done, served) = mpsc::unbounded_channel();
-        let (generation, reaper, exe) = (&agents.generation, &agents.reaper, &agents.exe);
+        let (reaper, exe) = (&agents.reaper, &agents.exe);
         let daemon = &agents.config.daemon;
         let helpers = Helpers::new(reaper.clone());
         let login_shell = LoginShell::new(daemon.login_shell, agents.managed, exe.clone());
         let mut relay = Relay {
-            terminals: Terminals::start(
-                generation,
-                hub.incarnation(),
-                reaper.clone(),
-                exe.clone(),
-                done.clone(),
-            )?,
+            terminals: Terminals::new(done.clone()),
             services: Services::new(done.clone()),
             sizes: Sizes::new(agents.paths.database(), done.clone())?,
             logins: Logins::new(done),

@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 use std::io;
 
+use acp_wire::{Body, Frame};
 use acpd_core::{HostEvent, StopStep};
 use acpd_shim::frame::{Stage, Step, ToDaemon, ToShim};
+use bytes::Bytes;
 
 use super::link::{End, Link};
 use super::supervisor::{Reported, Supervisor};
@@ -130,6 +132,13 @@ impl Supervisor {
                 ToDaemon::Out { offset, bytes } if self.given_up => {
                     self.output.skip(offset + bytes.len() as u64);
                 }
+                // Only the terminal keeps the output of a command.
+                ToDaemon::Out { offset, bytes } if self.place.command.is_some() => {
+                    let end = offset + bytes.len() as u64;
+                    self.output.skip(end);
+                    let body = Body::Line(Bytes::copy_from_slice(bytes));
+                    reports.push_back(HostEvent::Output(vec![Frame { end, body }]));
+                }
                 ToDaemon::Out { offset, bytes } => {
                     let taken = self.output.push(offset, bytes);
                     taken.map_err(|_| io::Error::other("a part of the output is missing"))?;
@@ -143,6 +152,9 @@ impl Supervisor {
                 ToDaemon::Credit { bytes } => self.stdin.allow(bytes),
                 ToDaemon::Written { chunk } => reports.extend(self.wrote(chunk)),
                 ToDaemon::Exit { stage, status, stderr } => {
+                    if let Some(exit) = &self.place.command {
+                        exit.set(status).ok();
+                    }
                     let stderr = String::from_utf8_lossy(stderr).trim().to_owned();
                     reports.extend(self.last_words(status.predicate(), stderr));
                     if stage == Stage::Gone && self.reported < Reported::Gone {
@@ -195,6 +207,7 @@ mod tests {
             line_limit: 64 << 20,
             idle_lease: 0,
             busy_lease: 0,
+            command: None,
         };
         let (commands, mut supervisor) = Supervisor::new(HostId(3), "7-3", place);
         supervisor.reported = Reported::Running;

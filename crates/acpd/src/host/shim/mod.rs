@@ -23,11 +23,13 @@ mod supervisor;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use acpd_core::ToHost;
 use acpd_core::ids::HostId;
 use acpd_core::record::HostState;
+use acpd_shim::frame::Status;
 use acpd_shim::launch;
 use tokio::sync::mpsc;
 
@@ -87,6 +89,8 @@ pub struct Place {
     /// Time for which an agent may continue without a daemon, in milliseconds; 0: no limit.
     pub idle_lease: u64,
     pub busy_lease: u64,
+    /// Set for a command in a terminal, to its exit. Its output is passed on as it comes.
+    pub command: Option<Arc<OnceLock<Status>>>,
 }
 
 #[derive(Debug)]

@@ -175,7 +175,8 @@ impl Supervisor {
         self.report(HostEvent::Lost { reason }).await;
         // Pid 0 if the leader is unknown: then only the mark finds its processes.
         let (marker, leader) = (self.shim_dir.marker().to_owned(), self.leader);
-        self.place.reaper.sweep(self.host, move || Orphans::marked(&marker, leader));
+        let events = self.place.events.clone();
+        self.place.reaper.sweep(self.host, move || Orphans::marked(&marker, leader), events);
     }
 
     async fn supervise(mut self) {
@@ -231,7 +232,8 @@ impl Supervisor {
             match self.shim_dir.verify() {
                 Identity::Dead => return Found::Dead,
                 Identity::Alive(record) => {
-                    self.place.reaper.know_shim(self.host, record.shim);
+                    let is_command = self.place.command.is_some();
+                    self.place.reaper.know_shim(self.host, record.shim, is_command);
                     match Link::open(&record, self.output.acked()).await {
                         Ok((link, hello)) => return Found::Reached(link, hello),
                         Err(error) => tracing::debug!(host = self.host.0, %error, "no answer"),
@@ -409,7 +411,8 @@ impl Supervisor {
             self.reported = Reported::Gone;
             // The reaper reports when nothing is left.
             let shim_dir = self.shim_dir.clone();
-            self.place.reaper.sweep(self.host, move || Orphans::of(&shim_dir));
+            let events = self.place.events.clone();
+            self.place.reaper.sweep(self.host, move || Orphans::of(&shim_dir), events);
         }
         while !self.forget {
             if self.dismiss {

@@ -1,112 +1,10 @@
-//! Reads the output of a command, and keeps the end of it.
+//! The kept end of a command's output.
 
 use std::collections::VecDeque;
-use std::io;
 use std::str;
-use std::sync::mpsc::{self, TryRecvError};
-use std::time::{Duration, Instant};
-
-use acpd_sys::wait::{End, Interest, Wait};
-use tokio::sync::watch;
-
-use super::types::{Exit, Gone, Output};
-
-/// Largest capacity of a pipe, in bytes.
-const PIPE: usize = 1 << 20;
-const PIECE: usize = 16 << 10;
-
-const FAR: Duration = Duration::from_hours(1);
-
-pub(super) struct State {
-    kept: Kept,
-    pub(super) exit: Option<Exit>,
-}
-
-impl State {
-    pub(super) fn new(limit: usize) -> State {
-        State { kept: Kept::new(limit), exit: None }
-    }
-
-    pub(super) fn output(&self) -> Output {
-        let (text, truncated) = self.kept.text(self.exit.is_some());
-        Output { text, truncated, exit: self.exit.clone() }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ready {
-    Pipe,
-    Bell,
-}
-
-/// Reads until all writers have closed, and publishes the exit after the output before it. The
-/// threads that send the exit and release the tree ring the bell afterwards. Blocks the thread.
-pub(super) fn read(
-    mut pipe: End,
-    mut bell: End,
-    state: &watch::Sender<State>,
-    exited: &mpsc::Receiver<Exit>,
-    gone: &Gone,
-) {
-    // Output does not wake a thread that waits for the exit.
-    let keep = |bytes: &[u8]| {
-        state.send_if_modified(|state| {
-            state.kept.push(bytes);
-            false
-        });
-    };
-    let mut piece = vec![0; PIECE];
-    let (mut open, mut running) = (true, true);
-    while open || running {
-        let mut wait = Wait::empty();
-        wait.add(&mut bell, Interest::Read, Ready::Bell);
-        if open {
-            wait.add(&mut pipe, Interest::Read, Ready::Pipe);
-        }
-        let ready = wait.until(Instant::now() + FAR);
-        if ready.contains(&Ready::Bell) {
-            keep_rest(&mut bell, &mut piece, |_| ()).ok();
-            let exit = if running { exited.try_recv() } else { Err(TryRecvError::Empty) };
-            let is_gone = gone.has_changed().is_err();
-            if running && exit != Err(TryRecvError::Empty) {
-                running = false;
-                // Output from before the end is in the pipe already.
-                keep_rest(&mut pipe, &mut piece, keep).ok();
-                state.send_modify(|state| state.exit = Some(exit.unwrap_or_default()));
-            }
-            if is_gone && !running {
-                keep_rest(&mut pipe, &mut piece, keep).ok();
-                return;
-            }
-        } else if ready.contains(&Ready::Pipe) {
-            match pipe.read(&mut piece) {
-                Ok(n) if n > 0 => keep(&piece[..n]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                _ => open = false,
-            }
-        }
-    }
-}
-
-/// Reads what the pipe holds now, at most [`PIPE`] bytes: others may write meanwhile.
-fn keep_rest(pipe: &mut End, piece: &mut [u8], keep: impl Fn(&[u8])) -> io::Result<()> {
-    let mut total = 0;
-    while total < PIPE {
-        match pipe.read(piece) {
-            Ok(0) => break,
-            Ok(n) => {
-                total += n;
-                keep(&piece[..n]);
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
 
 /// The last bytes of a stream.
-struct Kept {
+pub(super) struct Kept {
     bytes: VecDeque<u8>,
     limit: usize,
     dropped: bool,
@@ -118,11 +16,11 @@ impl Kept {
     /// stay out of the limit.
     const SPARE: usize = 6;
 
-    fn new(limit: usize) -> Kept {
+    pub(super) fn new(limit: usize) -> Kept {
         Kept { bytes: VecDeque::new(), limit, dropped: false }
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         let most = self.limit + Kept::SPARE;
         let last = &bytes[bytes.len().saturating_sub(most)..];
         let over = (self.bytes.len() + last.len()).saturating_sub(most);
@@ -133,7 +31,7 @@ impl Kept {
 
     /// Returns the last text within the limit, and whether there was more before. The beginning of
     /// a character is shown only if the stream has ended.
-    fn text(&self, ended: bool) -> (String, bool) {
+    pub(super) fn text(&self, ended: bool) -> (String, bool) {
         let (front, back) = self.bytes.as_slices();
         let bytes = [front, back].concat();
         let whole = if ended { bytes.len() } else { bytes.len() - unfinished(&bytes) };
