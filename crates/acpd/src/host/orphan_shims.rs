@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::Arc;
 use std::time::Duration;
 
 use acpd_core::ids::HostId;
@@ -20,7 +21,7 @@ use crate::log::BoundedLog;
 
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(7);
-/// Time after which the daemon gives up; the next one finds the shim again.
+/// Time from SIGKILL until the daemon gives up; the next one finds the shim again.
 const GIVE_UP: Duration = Duration::from_secs(30);
 
 impl Agents {
@@ -90,35 +91,24 @@ async fn end_orphan_shim(host: HostId, shim_dir: ShimDir, mut place: Place) {
     if shim_dir.verify() != Identity::Dead {
         let (events, mut said) = mpsc::channel(4);
         place.events = events;
+        // Like that of a command, its output need not be acknowledged. It is dropped.
+        place.command = Some(Arc::default());
         let row = HostRow { host, ..HostRow::default() };
-        // All output is dropped.
         let adopt = HostState { row, inside: true, ..HostState::default() };
         let shim = Shim::adopt(adopt, BTreeSet::new(), shim_dir.marker(), place);
         shim.tell(ToHost::Stop(StopStep::Term));
         let end = async {
-            let kill = tokio::time::sleep(GRACE);
-            tokio::pin!(kill);
-            let mut killed = false;
-            loop {
-                tokio::select! {
-                    event = said.recv() => match event {
-                        Some((_, HostEvent::Output(frames))) => {
-                            if let Some(last) = frames.last() {
-                                shim.tell(ToHost::Ack(last.end));
-                            }
-                        }
-                        Some((_, HostEvent::Gone)) => shim.tell(ToHost::Forget),
-                        Some(_) => {}
-                        None => return,
-                    },
-                    () = &mut kill, if !killed => {
-                        killed = true;
-                        shim.tell(ToHost::Stop(StopStep::Kill));
-                    }
+            while let Some((_, event)) = said.recv().await {
+                if matches!(event, HostEvent::Gone) {
+                    shim.tell(ToHost::Forget);
                 }
             }
         };
-        tokio::time::timeout(GIVE_UP, end).await.ok();
+        tokio::pin!(end);
+        if tokio::time::timeout(GRACE, &mut end).await.is_err() {
+            shim.tell(ToHost::Stop(StopStep::Kill));
+            tokio::time::timeout(GIVE_UP, end).await.ok();
+        }
     }
     if shim_dir.verify() == Identity::Dead {
         tokio::task::spawn_blocking(move || end_now(&shim_dir)).await.ok();

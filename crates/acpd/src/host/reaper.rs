@@ -18,7 +18,7 @@ use acpd_sys::ladder::{Ladder, Step};
 use acpd_sys::process::{ProcessId, discard, name_of, reap_orphans, start};
 use acpd_sys::tree::{Tree, Usage, Whose, nearest_above, runs_under_agent};
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 
 use super::HostEvents;
 use crate::locked;
@@ -47,10 +47,6 @@ enum Job {
         host: HostId,
     },
     ReapOrphans,
-    Usage {
-        hosts: Vec<u32>,
-        reply: oneshot::Sender<Vec<Usage>>,
-    },
 }
 
 #[derive(Debug, Clone)]
@@ -240,9 +236,19 @@ impl Reaper {
 
     /// Returns the usage of the trees with these leaders; zero for unknown ones.
     pub async fn usage(&self, leaders: Vec<u32>) -> Vec<Usage> {
-        let (reply, answer) = oneshot::channel();
-        self.send(Job::Usage { hosts: leaders, reply });
-        answer.await.unwrap_or_default()
+        let reaper = self.clone();
+        let look = move || leaders.into_iter().map(|leader| reaper.usage_of(leader)).collect();
+        spawn_blocking(look).await.unwrap_or_default()
+    }
+
+    fn usage_of(&self, leader: u32) -> Usage {
+        let known = self.lock().shims.values().find_map(|shim| {
+            let agent = shim.agent.clone().filter(|agent| agent.leader.pid == leader)?;
+            Some((agent, shim.id))
+        });
+        known.map_or_else(Usage::default, |(agent, shim)| {
+            Tree::new(&agent.marker, agent.leader).usage_below(shim)
+        })
     }
 }
 
@@ -260,8 +266,8 @@ fn run(queue: &Receiver<Job>, family: &Mutex<Family>, events: &HostEvents) {
         };
         match job {
             Ok(job) => {
-                // Questions change nothing.
-                if !matches!(job, Job::FindLeft { .. } | Job::Usage { .. }) {
+                // A question changes nothing.
+                if !matches!(job, Job::FindLeft { .. }) {
                     (look, done) = (LOOK.0, Instant::now());
                 }
                 work(job, &mut trees, family, events, &mut unreported);
@@ -308,9 +314,6 @@ fn work(
             unreported.push_back((events.clone(), (host, HostEvent::Left(left.collect()))));
         }
         Job::ReapOrphans => reap_others(family),
-        Job::Usage { hosts, reply } => {
-            reply.send(hosts.iter().map(|pid| usage(family, *pid)).collect()).ok();
-        }
     }
 }
 
@@ -320,16 +323,6 @@ fn alive(trees: &mut Trees, family: &Mutex<Family>, host: HostId) -> Vec<Process
     }
     let agent = locked(family).shims.get(&host).and_then(|shim| shim.agent.clone());
     agent.map_or_else(Vec::new, |agent| Tree::new(&agent.marker, agent.leader).alive())
-}
-
-fn usage(family: &Mutex<Family>, pid: u32) -> Usage {
-    let known = locked(family).shims.values().find_map(|shim| {
-        let agent = shim.agent.clone().filter(|agent| agent.leader.pid == pid)?;
-        Some((agent, shim.id))
-    });
-    known.map_or_else(Usage::default, |(agent, shim)| {
-        Tree::new(&agent.marker, agent.leader).usage_below(shim)
-    })
 }
 
 /// Removes trees of which nothing is left, and sends the others the signal that is due.
