@@ -121,18 +121,16 @@ impl Terminals {
     fn room_for(&mut self, owner: HostId) -> Result<(), ErrorObject> {
         self.held.retain(|_, held| !locked(&held.state).is_refused);
         self.ending.retain(|gone| gone.has_changed().is_ok());
-        let is_full =
-            if self.held.values().filter(|held| held.owner == owner).count() >= MOST_OF_OWNER {
-                format!("this agent has {MOST_OF_OWNER} terminals")
-            } else if self.held.len() + self.ending.len() >= MOST_IN_ALL {
-                format!("all agents together have {MOST_IN_ALL} terminals")
-            } else {
-                return Ok(());
-            };
-        let text = format!(
-            "{is_full}, which is the limit; release terminals that are not needed any more"
-        );
-        Err(ErrorObject::new(code::INTERNAL, text))
+        let of_owner = self.held.values().filter(|held| held.owner == owner).count();
+        let most = if of_owner >= MOST_OF_OWNER {
+            format!("this agent has {MOST_OF_OWNER} terminals")
+        } else if self.held.len() + self.ending.len() >= MOST_IN_ALL {
+            format!("all agents together have {MOST_IN_ALL} terminals")
+        } else {
+            return Ok(());
+        };
+        let hint = "release terminals that are not needed any more";
+        Err(ErrorObject::new(code::INTERNAL, format!("{most}, which is the limit; {hint}")))
     }
 
     pub fn output(&self, request: InteractionId, terminal: InteractionId) {
