@@ -73,6 +73,10 @@ impl Watch {
         self.watchers.keys().copied()
     }
 
+    pub(crate) fn has(&self, client: ClientId) -> bool {
+        self.watchers.contains_key(&client)
+    }
+
     pub(crate) fn changed(&mut self, key: RowKey) {
         if self.is_on() {
             self.stale.insert(key);

@@ -30,6 +30,9 @@ use crate::input::{Effect, ToClient};
 /// Places for managers, in addition to `max_clients`.
 const MANAGERS: usize = 16;
 
+/// Returns whether a client watches all rows.
+type IsWatching<'a> = &'a dyn Fn(ClientId) -> bool;
+
 impl Client {
     fn is_manager(&self) -> bool {
         self.profile.is_none()
@@ -47,6 +50,7 @@ impl Clients {
         cx: &mut Cx,
         client: ClientId,
         message: Option<&Message<'_>>,
+        is_watching: IsWatching<'_>,
     ) -> bool {
         let Some(here) = self.connected.get_mut(&client) else { return false };
         let is_new = here.last_heard.replace(cx.now).is_none();
@@ -56,7 +60,7 @@ impl Clients {
             _ => (None, ""),
         };
         let placed = match method {
-            "initialize" if is_manager => self.place_client(cx, client),
+            "initialize" if is_manager => self.place_client(cx, client, is_watching),
             _ => Ok(()),
         };
         let places = cx.config.max_clients as usize + MANAGERS;
@@ -65,7 +69,7 @@ impl Clients {
             Ok(()) if !is_new || self.connected.len() <= places => return true,
             Ok(()) if method == "initialize" || acpd_api::is_own(method) => {
                 let is_other = |id, here: &Client| id != client && here.is_manager();
-                if let Some(least) = self.least_missed(is_other) {
+                if let Some(least) = self.least_missed(is_watching, is_other) {
                     let text = "the connection was closed to make room for another one";
                     let hint = "connect again; connections that have said `initialize` are kept";
                     self.let_go(cx, least, None, &Fault::new(Reason::TooMany, text).hint(hint));
@@ -79,7 +83,12 @@ impl Clients {
         false
     }
 
-    fn place_client(&mut self, cx: &mut Cx, newcomer: ClientId) -> Result<(), Fault> {
+    fn place_client(
+        &mut self,
+        cx: &mut Cx,
+        newcomer: ClientId,
+        is_watching: IsWatching<'_>,
+    ) -> Result<(), Fault> {
         const MORE: &str = "close an editor or an `acpctl attach` (`acpctl ps` tells which sessions have clients), or raise \
              `max_clients` under `[daemon]` in the configuration and then `acpctl daemon restart`";
         let most = cx.config.max_clients as usize;
@@ -96,7 +105,8 @@ impl Clients {
         if clients < most {
             return Ok(());
         }
-        let Some(least) = self.least_missed(|_, here| is_person && here.is_tool()) else {
+        let Some(least) = self.least_missed(is_watching, |_, here| is_person && here.is_tool())
+        else {
             return full(format!("{clients} clients"));
         };
         let text =
@@ -107,11 +117,15 @@ impl Clients {
     }
 
     /// Returns the least needed connection: an idle one if possible, and the longest silent one.
-    fn least_missed(&self, of: impl Fn(ClientId, &Client) -> bool) -> Option<ClientId> {
+    fn least_missed(
+        &self,
+        is_watching: IsWatching<'_>,
+        of: impl Fn(ClientId, &Client) -> bool,
+    ) -> Option<ClientId> {
         let these = self.connected.iter().filter(|(id, here)| of(**id, here));
         let least = these.min_by_key(|(id, here)| {
             let waits = !here.open.is_empty() || self.sessions_of(**id).next().is_some();
-            (here.is_watching || waits, here.last_heard, **id)
+            (is_watching(**id) || waits, here.last_heard, **id)
         });
         least.map(|(id, _)| *id)
     }

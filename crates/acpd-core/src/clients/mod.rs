@@ -142,12 +142,6 @@ impl Clients {
         }
     }
 
-    pub(crate) fn note_watching(&mut self, client: ClientId) {
-        if let Some(here) = self.connected.get_mut(&client) {
-            here.is_watching = true;
-        }
-    }
-
     pub(crate) fn note_made(&mut self, client: ClientId, key: SessionKey) {
         if let Some(here) = self.connected.get_mut(&client) {
             here.made.insert(key);
@@ -326,8 +320,6 @@ pub(crate) struct Client {
     /// State of a client that returns, until the missed lines are sent.
     pub(crate) resume: Option<Resume>,
     pub(crate) under_agent: bool,
-    /// The client watches all rows.
-    is_watching: bool,
     pub(crate) origin: ClientOrigin,
     again: Vec<Id>,
     /// Time of the last line; `None` before the first one ([`admission`]).

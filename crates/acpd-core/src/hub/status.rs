@@ -164,7 +164,6 @@ impl Hub {
     pub(crate) fn begin_watch(&mut self, to: &Requester) {
         let is_first = !self.watch.is_on();
         self.watch.begin(to.client);
-        self.clients.note_watching(to.client);
         if is_first {
             self.sessions.keys().for_each(|key| self.watch.changed(RowKey::Session(*key)));
             let names = self.agent_names().into_iter();

@@ -142,7 +142,7 @@ impl Running {
             prompt: Queued { line: kept, ..prompt },
             number,
             chunk,
-            work: Work::default(),
+            work: Work::Running { touched: false },
             cut_short: None,
             last_line: now,
             replayed_as: replayed_as(&text),

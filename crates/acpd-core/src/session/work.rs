@@ -16,13 +16,19 @@
 
 use crate::record::Canceller;
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Work {
-    /// The agent, or a subagent, has sent content or a request.
-    pub(crate) is_touched: bool,
-    /// Set while the agent is asked to end the turn.
-    pub(crate) canceller: Option<Canceller>,
-    is_over: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// `touched`: the agent, or a subagent, has sent content or a request.
+    Running {
+        touched: bool,
+    },
+    Cancelling {
+        by: Canceller,
+        touched: bool,
+    },
+    Over {
+        touched: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,36 +77,57 @@ pub(crate) enum TurnEnd {
 
 impl Work {
     pub(crate) fn recovered(canceller: Option<Canceller>) -> Work {
-        Work { is_touched: true, canceller, is_over: false }
+        match canceller {
+            Some(by) => Work::Cancelling { by, touched: true },
+            None => Work::Running { touched: true },
+        }
+    }
+
+    pub(crate) fn is_touched(self) -> bool {
+        match self {
+            Work::Running { touched }
+            | Work::Cancelling { touched, .. }
+            | Work::Over { touched } => touched,
+        }
     }
 
     pub(crate) fn is_cancelled(self) -> bool {
-        self.canceller.is_some()
+        self.canceller().is_some()
+    }
+
+    pub(crate) fn canceller(self) -> Option<Canceller> {
+        match self {
+            Work::Cancelling { by, .. } => Some(by),
+            Work::Running { .. } | Work::Over { .. } => None,
+        }
     }
 }
 
 pub(crate) fn step(work: Work, event: WorkEvent) -> (Work, Option<WorkEffect>) {
-    let by = work.canceller;
-    let over = Work { canceller: None, is_over: true, ..work };
+    let by = work.canceller();
+    let over = Work::Over { touched: work.is_touched() };
     let end = |end| (over, Some(WorkEffect::End(end)));
-    match event {
-        _ if work.is_over => (work, None),
-        WorkEvent::Touched if !work.is_touched => {
-            (Work { is_touched: true, ..work }, Some(WorkEffect::Begun))
+    match (work, event) {
+        (Work::Over { .. }, _) => (work, None),
+        (Work::Running { touched: false }, WorkEvent::Touched) => {
+            (Work::Running { touched: true }, Some(WorkEffect::Begun))
         }
-        WorkEvent::Cancel(by) if !work.is_cancelled() => {
-            (Work { canceller: Some(by), ..work }, Some(WorkEffect::AskToEnd))
+        (Work::Cancelling { by, touched: false }, WorkEvent::Touched) => {
+            (Work::Cancelling { by, touched: true }, Some(WorkEffect::Begun))
         }
-        WorkEvent::Overdue { stops: false } if work.is_cancelled() => {
+        (Work::Running { touched }, WorkEvent::Cancel(by)) => {
+            (Work::Cancelling { by, touched }, Some(WorkEffect::AskToEnd))
+        }
+        (Work::Cancelling { .. }, WorkEvent::Overdue { stops: false }) => {
             (work, Some(WorkEffect::StopProcess))
         }
-        WorkEvent::Touched | WorkEvent::Cancel(_) | WorkEvent::Overdue { .. } => (work, None),
-        WorkEvent::Ended { stops } => match by {
+        (_, WorkEvent::Touched | WorkEvent::Cancel(_) | WorkEvent::Overdue { .. }) => (work, None),
+        (_, WorkEvent::Ended { stops }) => match by {
             Some(Canceller::Client) => end(TurnEnd::Cancelled),
             Some(Canceller::Acpd) if stops => end(TurnEnd::CutOff),
             Some(Canceller::Acpd) | None => end(TurnEnd::Answered),
         },
-        WorkEvent::Lost { undecided, wedged } => match by {
+        (_, WorkEvent::Lost { undecided, wedged }) => match by {
             None | Some(Canceller::Acpd) if undecided => end(TurnEnd::Unknown),
             Some(_) if wedged => end(TurnEnd::Unwedged),
             Some(Canceller::Client) => end(TurnEnd::Cancelled),
@@ -141,7 +168,7 @@ mod tests {
 
     /// Each event with its effect.
     fn run(events: &[WorkEvent]) -> Vec<(WorkEvent, Option<WorkEffect>)> {
-        let mut work = Work::default();
+        let mut work = Work::Running { touched: false };
         let mut step = |event: &WorkEvent| {
             let (next, effect) = step(work, *event);
             work = next;

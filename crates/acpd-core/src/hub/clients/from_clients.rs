@@ -43,7 +43,7 @@ impl Hub {
             }
         };
         acp_wire::receive(&line, None, |message, line, is_intact| {
-            if self.clients.admit(&mut self.cx, client, message.as_ref().ok()) {
+            if self.admit(client, message.as_ref().ok()) {
                 self.client_said(client, message, line, is_intact);
             }
         });
@@ -137,7 +137,7 @@ impl Hub {
     }
 
     fn on_client_oversized(&mut self, client: ClientId, head: &Bytes, len: u64) {
-        if !self.clients.admit(&mut self.cx, client, None) {
+        if !self.admit(client, None) {
             return;
         }
         let limit = self.cx.config.line_limit;
@@ -170,6 +170,10 @@ impl Hub {
             Some(fault) => Err(fault),
             None => self.clients.accept(&mut self.cx, to, method),
         }
+    }
+
+    fn admit(&mut self, client: ClientId, message: Option<&Message<'_>>) -> bool {
+        self.clients.admit(&mut self.cx, client, message, &|id| self.watch.has(id))
     }
 
     fn client_asked(&mut self, asked: Asked<'_>) -> Served {

@@ -122,7 +122,7 @@ impl Hub {
             return Err(Fault::no_session(session));
         }
         let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
-        let (cwd, LoadMeta { after }, mut params) = read_opening(raw)?;
+        let (cwd, LoadMeta { after, .. }, mut params) = read_opening(raw)?;
         if !self.clients.may_decide(to.client) {
             // Servers of a tool would stay in the session for good.
             params = set_member(&params, &["mcpServers"], b"[]");

@@ -47,7 +47,7 @@ impl Hub {
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let work = running.work;
         let is_cancelled = work.is_cancelled();
-        let is_silent = !work.is_touched && !is_cancelled;
+        let is_silent = !work.is_touched() && !is_cancelled;
         let slot = self.session(key).slot;
         let (mut outcome, mut fault, refused) = self.read_prompt_answer(key, answer);
         let stops = self.processes[&slot].is_stopping();
@@ -87,14 +87,14 @@ impl Hub {
             fault = Some(self.processes.login_fault(slot, &failed.message));
         }
         // An agent that only asked for a login has done nothing for the prompt.
-        let is_undone = refusal == Some(Refusal::NeedsLogin) && !work.is_touched;
+        let is_undone = refusal == Some(Refusal::NeedsLogin) && !work.is_touched();
         if !is_undone || is_cancelled {
             self.keep_outcome(key, &turn, &outcome, fault.as_ref());
         }
         for sender in turn.prompt.senders {
             let line = match &fault {
                 Some(fault) => build::error(&sender.id, &fault.object()),
-                None if work.canceller == Some(Canceller::Client) => {
+                None if work.canceller() == Some(Canceller::Client) => {
                     cancelled_answer(&sender.id, &self.for_client(slot, &sender, line))
                 }
                 None => {
@@ -203,7 +203,7 @@ impl Hub {
         let Session { slot, running, row, .. } = self.session(key);
         let profile = self.profile_of(*slot);
         let running = running.as_ref().filter(|running| !running.work.is_cancelled())?;
-        let is_empty = stop_reason == "end_turn" && !running.work.is_touched;
+        let is_empty = stop_reason == "end_turn" && !running.work.is_touched();
         let fault = if is_empty && profile.empty_turn_fails {
             let text = "the agent ended the turn without a word, as it does when its model fails";
             Fault::new(Reason::EmptyTurn, text)

@@ -168,7 +168,7 @@ impl Hub {
         let (Some(host), Some(running)) = (row.host, running) else { return };
         let state = TurnStage::Dispatched { host, chunk: running.chunk };
         let (cancelling, row) =
-            (running.work.canceller, self.turn_row(key, &running.prompt, state));
+            (running.work.canceller(), self.turn_row(key, &running.prompt, state));
         self.cx.record(Record::Turn(TurnRow { cancelling, line, ..row }));
     }
 

@@ -38,7 +38,7 @@ impl Hub {
         let row = session.row.edit();
         if let Some(last) = running.replayed_as.filter(|_| is_kept(&outcome)) {
             let Replayable { prompts, answered, .. } = row.replayable;
-            let answered = answered || running.work.is_touched;
+            let answered = answered || running.work.is_touched();
             row.replayable = Replayable { prompts: prompts + 1, last, answered };
         }
         row.last_outcome = Some(outcome.word().to_owned());
@@ -88,7 +88,7 @@ impl Hub {
         self.log_failure(slot, Some(key), "turn interrupted", None);
         let undecided = self.processes.is_undecided(slot, chunk);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
-        let is_cancelled = running.work.canceller == Some(Canceller::Client);
+        let is_cancelled = running.work.canceller() == Some(Canceller::Client);
         let end = running.end(WorkEvent::Lost { undecided, wedged });
         if end == TurnEnd::Unknown {
             let reason = "acpd ended before it knew that the agent had got the prompt";
