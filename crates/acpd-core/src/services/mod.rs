@@ -99,6 +99,11 @@ pub(crate) struct AgentServices {
     mirrors: Mirrors,
 }
 
+enum CallRoute {
+    Open(Executor, Bytes),
+    Answered(Value),
+}
+
 impl AgentServices {
     /// Handles a line with the session's public id. Returns whether the request is served.
     pub(crate) fn on_request(
@@ -111,21 +116,27 @@ impl AgentServices {
     ) -> bool {
         let route = match (kind, place.executor(kind)) {
             (RequestKind::Call(call), _) => self.route_call(cx, place, call, line),
-            (_, Some(by)) => Ok((by, line)),
+            (_, Some(by)) => Ok(CallRoute::Open(by, line)),
             (_, None) => return false,
         };
-        match route.and_then(|route| self.check_room(place, kind).map(|()| route).map_err(Err)) {
-            Ok((by, line)) => {
+        let line = match route {
+            Ok(CallRoute::Answered(result)) => build::response(id, &result),
+            Err(error) => build::error(id, &error),
+            Ok(CallRoute::Open(by, line)) => {
+                if let Err(error) = self.check_room(place, kind) {
+                    cx.answer(host, build::error(id, &error));
+                    return true;
+                }
                 let (request, session) = (InteractionId(cx.ids.issue()), Some(place.row.key));
                 let row =
                     InteractionRow { id: request, session, host, line, at: cx.now, frozen: None };
                 cx.out.durable = true;
                 cx.record(Record::Interaction(row.clone()));
                 self.open(cx, place, row, id.clone(), (by, kind));
+                return true;
             }
-            Err(Ok(result)) => cx.answer(host, build::response(id, &result)),
-            Err(Err(error)) => cx.answer(host, build::error(id, &error)),
-        }
+        };
+        cx.answer(host, line);
         true
     }
 
@@ -197,17 +208,16 @@ impl AgentServices {
         Ok(())
     }
 
-    /// Returns the program that carries out a call about a terminal, with its line, or the answer.
     fn route_call(
         &mut self,
         cx: &mut Cx,
         place: &Workplace<'_>,
         call: TerminalCall,
         line: Bytes,
-    ) -> Result<(Executor, Bytes), Result<Value, ErrorObject>> {
+    ) -> Result<CallRoute, ErrorObject> {
         let Some(name) = str_at(&line, &["params", "terminalId"]) else {
             let text = "`terminalId` is missing";
-            return Err(Err(ErrorObject::new(code::INVALID_PARAMS, text)));
+            return Err(ErrorObject::new(code::INVALID_PARAMS, text));
         };
         match TerminalName::parse(&name) {
             Some(TerminalName::Editor { editor, id }) => {
@@ -216,40 +226,42 @@ impl AgentServices {
                 }
                 let Some(editor) = place.editor(editor) else {
                     let gone = format!("the editor that has the terminal `{name}` is gone");
-                    return Err(Err(ErrorObject::new(code::NOT_FOUND, gone)));
+                    return Err(ErrorObject::new(code::NOT_FOUND, gone));
                 };
                 let id = json!(id).to_string();
                 let line = set_member(&line, &["params", "terminalId"], id.as_bytes());
-                Ok((Executor::Client(editor.client), line))
+                Ok(CallRoute::Open(Executor::Client(editor.client), line))
             }
             Some(TerminalName::Own(number)) => {
                 let name = TerminalName::Own(number).to_string();
                 let own = self.own_mut(number).filter(|own| own.session == place.row.key);
                 let Some(own) = own else {
                     if number.0 >> 32 == cx.ids.boot() {
-                        return Err(Err(unknown(&name)));
+                        return Err(unknown(&name));
                     }
                     let text = format!("the terminal `{name}` ended when acpd was restarted");
-                    return Err(Err(ErrorObject::new(code::NOT_FOUND, text)));
+                    return Err(ErrorObject::new(code::NOT_FOUND, text));
                 };
                 if own.released {
-                    return Err(Err(unknown(&name)));
+                    return Err(unknown(&name));
                 }
                 match (call, &own.end) {
                     // The runner of the terminal will answer.
                     (TerminalCall::Output, _) | (TerminalCall::Wait, None) => {
-                        return Ok((Executor::Acpd, line));
+                        return Ok(CallRoute::Open(Executor::Acpd, line));
                     }
-                    (TerminalCall::Wait, Some(end)) => return Err(Ok(exit_status(end))),
+                    (TerminalCall::Wait, Some(end)) => {
+                        return Ok(CallRoute::Answered(exit_status(end)));
+                    }
                     (TerminalCall::Kill, _) => cx.send(Effect::KillTerminal(number)),
                     (TerminalCall::Release, _) => {
                         own.released = true;
                         cx.send(Effect::ReleaseTerminal(number));
                     }
                 }
-                Err(Ok(json!({})))
+                Ok(CallRoute::Answered(json!({})))
             }
-            None => Err(Err(unknown(&name))),
+            None => Err(unknown(&name)),
         }
     }
 
