@@ -296,43 +296,11 @@ impl Driver {
     fn open(&mut self, link: LinkId) -> io::Result<()> {
         self.connections.insert(link, Connection::Opening(Vec::new()));
         let (sender, first, door) = (self.sender.clone(), self.first.take(), self.door.clone());
-        let follow = move || {
-            let report = |event| sender.send(event).is_ok();
-            let ended = |why: &dyn std::fmt::Display| {
-                DriverEvent::App(AppEvent::Ended(link, Text::from(&Untrusted::of(why))))
-            };
-            let (mut reader, writer) = match first.map_or_else(|| door(false), Ok) {
-                Ok(opened) => opened,
-                Err(error) => {
-                    report(ended(&error));
-                    return;
-                }
-            };
-            if !report(DriverEvent::Opened(link, writer)) {
-                return;
-            }
-            loop {
-                let event = match reader.recv() {
-                    Ok(LinkEvent::Line(line)) => AppEvent::Line(link, line),
-                    Ok(LinkEvent::Reconnecting) => AppEvent::Lost(link),
-                    Ok(LinkEvent::Resumed) => AppEvent::Back(link),
-                    Ok(LinkEvent::Stopped) => AppEvent::Stopped(link),
-                    Ok(LinkEvent::Silent(_)) => continue,
-                    Err(LinkError::Stopped) if matches!(link, LinkId::Chat(_)) => {
-                        report(DriverEvent::App(AppEvent::Stopped(link)));
-                        return;
-                    }
-                    Err(error) => {
-                        report(ended(&error));
-                        return;
-                    }
-                };
-                if !report(DriverEvent::App(event)) {
-                    return;
-                }
-            }
-        };
-        thread::Builder::new().name("connection".to_owned()).spawn(follow).map(drop)
+        self.aside("connection", move || {
+            let opened = first.map_or_else(|| door(false), Ok);
+            // Without a driver, this event is not sent.
+            follow(link, opened, &sender).unwrap_or(AppEvent::Time)
+        })
     }
 
     /// Runs slow work on a thread, which then reports an event.
@@ -410,6 +378,35 @@ impl Driver {
         let frame = std::mem::take(&mut *self.frame.0.borrow_mut());
         term::show(&frame)?;
         on_screen.map_or(Ok(()), |on_screen| self.update(AppEvent::Drawn(on_screen)))
+    }
+}
+
+/// Reports the lines and states of a connection. Returns its end; none if the driver has ended.
+fn follow(
+    link: LinkId,
+    opened: Result<(LinkReader, LinkWriter), ConnectError>,
+    sender: &SyncSender<DriverEvent>,
+) -> Option<AppEvent> {
+    let ended =
+        |why: &dyn std::fmt::Display| Some(AppEvent::Ended(link, Text::from(&Untrusted::of(why))));
+    let (mut reader, writer) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return ended(&error),
+    };
+    sender.send(DriverEvent::Opened(link, writer)).ok()?;
+    loop {
+        let event = match reader.recv() {
+            Ok(LinkEvent::Line(line)) => AppEvent::Line(link, line),
+            Ok(LinkEvent::Reconnecting) => AppEvent::Lost(link),
+            Ok(LinkEvent::Resumed) => AppEvent::Back(link),
+            Ok(LinkEvent::Stopped) => AppEvent::Stopped(link),
+            Ok(LinkEvent::Silent(_)) => continue,
+            Err(LinkError::Stopped) if matches!(link, LinkId::Chat(_)) => {
+                return Some(AppEvent::Stopped(link));
+            }
+            Err(error) => return ended(&error),
+        };
+        sender.send(DriverEvent::App(event)).ok()?;
     }
 }
 
