@@ -120,8 +120,7 @@ impl AppState {
         let said = words.said.clone();
         self.send_prompt(link, &key.session_id, &said, Some(words));
         // The answer arrives after everything before it is on disk.
-        let id = key.session_id.raw().to_owned();
-        let session = SessionRef { session: id, ..SessionRef::default() };
+        let session = SessionRef { agent: None, ..key.exactly() };
         self.out.send(link, method::SESSION_SHOW, &session, Purpose::Prompted);
     }
 

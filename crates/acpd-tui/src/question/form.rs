@@ -121,12 +121,8 @@ fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
             values(field).into_iter().flatten().map(radio).collect()
         }
         FieldKind::Many { choices, .. } => {
-            let has = |one: &&str| {
-                let values = value.and_then(Value::as_array);
-                values.is_some_and(|values| values.iter().any(|value| value == *one))
-            };
-            let now: Vec<&str> =
-                choices.iter().map(|choice| choice.value.as_str()).filter(has).collect();
+            let now = value.and_then(Value::as_array).into_iter().flatten();
+            let now: Vec<&str> = now.filter_map(Value::as_str).collect();
             let toggle = |choice: &acp::Choice| {
                 let is_set = now.contains(&choice.value.as_str());
                 // In the order of the form.

@@ -148,34 +148,33 @@ fn draw_list(
         );
         return (1, 0, Vec::new());
     }
-    let mut lines: Vec<Option<usize>> = Vec::with_capacity(rows.len() + 3);
+    // The index of a row, or a heading.
+    let mut lines: Vec<Result<usize, &'static str>> = Vec::with_capacity(rows.len() + 3);
     for (at, row) in rows.iter().enumerate() {
         if at == 0 || rows[at - 1].section != row.section {
-            lines.push(None);
+            lines.push(Err(match row.section {
+                Section::NeedsYou => " NEEDS YOU",
+                Section::Working => " WORKING",
+                Section::Recent => " RECENT",
+            }));
         }
-        lines.push(Some(at));
+        lines.push(Ok(at));
     }
-    let selected = lines.iter().position(|line| *line == Some(state.top.at)).unwrap_or(0);
+    let selected = lines.iter().position(|line| *line == Ok(state.top.at)).unwrap_or(0);
     // The heading above the first row stays with it.
     let first = if selected <= 1 { 0 } else { selected };
     let most = lines.len().saturating_sub(height);
     *scrolled = (*scrolled).min(first).max((selected + 1).saturating_sub(height)).min(most);
     let columns = columns(rows, usize::from(area.width), state.scene.home.as_deref());
-    let shown = lines.iter().enumerate().skip(*scrolled).take(height);
+    let shown = lines.iter().copied().skip(*scrolled).take(height);
     let mut spots = Vec::new();
-    for (y, (at, line)) in (area.y..).zip(shown) {
+    for (y, line) in (area.y..).zip(shown) {
         match line {
-            Some(row) => {
-                spots.push((y, Spot::Row(*row)));
-                draw_row(state, &rows[*row], *row == state.top.at, columns, canvas, area, y);
+            Ok(row) => {
+                spots.push((y, Spot::Row(row)));
+                draw_row(state, &rows[row], row == state.top.at, columns, canvas, area, y);
             }
-            None => {
-                let words = match lines.get(at + 1).copied().flatten().map(|row| rows[row].section)
-                {
-                    Some(Section::NeedsYou) => " NEEDS YOU",
-                    Some(Section::Working) => " WORKING",
-                    _ => " RECENT",
-                };
+            Err(words) => {
                 canvas.line(area.x, y, area.width, &Text::of(Style::of(Role::Dim).strong(), words));
             }
         }
