@@ -126,13 +126,4 @@ mod tests {
         assert_eq!(list.into_chosen(), Some(19));
         assert_eq!(PickList::<usize>::of([PickRow::heading("Items")]), None);
     }
-
-    #[test]
-    fn the_best_fit_is_the_first() {
-        let files = ["docs/cookies.md", "src/auth/cookie.rs", "src/main.rs", "Cargo.toml"];
-        assert_eq!(fits("cookie.rs", &files), [1]);
-        assert_eq!(fits("srcmain", &files), [2]);
-        assert_eq!(fits("", &files), [0, 1, 2, 3]);
-        assert!(fits("zzz", &files).is_empty());
-    }
 }
