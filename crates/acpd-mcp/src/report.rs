@@ -263,13 +263,8 @@ pub(crate) fn age(at: u64) -> u64 {
 
 /// Up to `most` characters of a block.
 pub(crate) fn block_text(block: &Block, most: usize) -> String {
-    let text = match &block.kind {
-        Kind::Prompt(message) | Kind::Answer(message) | Kind::Thought(message) => {
-            message.text().prose().to_string()
-        }
-        _ => block.summary().to_string(),
-    };
-    clipped(&text, most)
+    let said = block.message().map(|message| message.text().prose().to_string());
+    clipped(&said.unwrap_or_else(|| block.summary().to_string()), most)
 }
 
 /// Blocks as Markdown for people, up to `most` bytes.

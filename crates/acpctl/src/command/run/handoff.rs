@@ -81,12 +81,11 @@ pub(in crate::command) fn handoff(args: &Handoff, ui: &mut Ui) -> Result<ExitCod
     turn.session_id =
         make(&mut turn, name, &cwd, &args.set_up)?.map_err(|error| CommandError::rpc(&error))?;
     let handle = name.map_or_else(|| Untrusted::from(&turn.session_id), Untrusted::from);
-    let word = shell_word(&handle);
     turn.ui.say(text!(
         "session {} of {}; continue with: acpctl run -s {} ...",
         handle,
         Untrusted::from(&args.to),
-        word
+        shell_word(&handle)
     ));
     let mut blocks = vec![said];
     let transcript = Attachment::markdown("transcript", transcript.text());

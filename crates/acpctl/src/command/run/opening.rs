@@ -274,11 +274,10 @@ fn set_up_new(turn: &mut Turn<'_>, session_id: &str, settings: Settings, wanted:
         Ok(Ok(_)) => Err(error),
         _ => {
             let id = Untrusted::from(session_id);
-            let word = shell_word(&id);
             Err(error.hint(text!(
                 "session {} was created; delete it: acpctl session rm {}",
                 id,
-                word
+                shell_word(&id)
             )))
         }
     }

@@ -153,11 +153,10 @@ fn remove(session: &SessionInfo, force: bool, ui: &mut Ui) -> Result {
         .hint("merge it first (`--merge`), or discard it (`--force`)"));
     }
     worktree.remove()?;
-    let word = shell_word(session.handle());
     ui.done(text!(
         "removed {} and the branch {}; the session has no directory now, delete it with: acpctl session rm {}",
         Untrusted::from(&worktree.path),
         Untrusted::from(&worktree.branch),
-        word
+        shell_word(session.handle())
     ))
 }
