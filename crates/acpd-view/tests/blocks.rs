@@ -469,14 +469,20 @@ fn plans_are_left_out_where_the_daemon_says_so() {
     }
 }
 
+/// The block of a single update.
+fn block_of(update: &Value) -> Block {
+    let params = json!({"sessionId": "s", "update": update});
+    let line = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
+    let mut state = State::new(&"s".into());
+    state.fold_entry(1, &line.to_string());
+    state.blocks().next().unwrap().clone()
+}
+
 #[test]
 fn m2_delegation_names_agent_and_session() {
     let summary = |title: &str, input: Value| {
         let call = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": title, "rawInput": input});
-        let line = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": call}});
-        let mut state = State::new(&"s".into());
-        state.fold_entry(1, &line.to_string());
-        state.blocks().next().unwrap().summary().to_string()
+        block_of(&call).summary().to_string()
     };
     let arguments = json!({"session_name": "review", "agent": "codex", "prompt": "look"});
     assert_eq!(summary("mcp__acpd__prompt", arguments.clone()), "codex [review]");
@@ -491,11 +497,7 @@ fn a_result_that_is_only_raw_is_shown() {
     let output = |raw: Value| {
         let call = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "t", "status": "completed",
             "rawOutput": raw});
-        let line = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": call}});
-        let mut state = State::new(&"s".into());
-        state.fold_entry(1, &line.to_string());
-        let block = state.blocks().next().unwrap();
-        let lines = block.tool_call().unwrap().output();
+        let lines = block_of(&call).tool_call().unwrap().output();
         lines.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(output(json!("one\ntwo")), ["one", "two"]);
