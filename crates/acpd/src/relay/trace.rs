@@ -38,10 +38,7 @@ pub(super) enum Peer {
 pub(super) struct Traces(Vec<Tracer>);
 
 struct Tracer {
-    client: ClientId,
-    of: TraceOf,
-    clients: bool,
-    full: bool,
+    trace: Trace,
     method: Option<Pattern>,
     /// Unanswered requests by sender. The oldest are forgotten first.
     open: BTreeMap<(Peer, bool, Id), ShownRequest>,
@@ -79,22 +76,21 @@ impl Traces {
 
     /// Begins a trace, which replaces the client's earlier one.
     pub(super) fn begin(&mut self, trace: Trace) {
-        let Trace { client, of, clients, full, method } = trace;
-        self.end(client);
+        self.end(trace.client);
         // A text that is no pattern is a name.
         let pattern =
-            |text: String| Pattern::new(&text).or_else(|_| Pattern::new(&Pattern::escape(&text)));
-        let method = method.and_then(|text| pattern(text).ok());
-        let (open, missed) = (BTreeMap::new(), 0);
-        self.0.push(Tracer { client, of, clients, full, method, open, missed });
+            |text: &str| Pattern::new(text).or_else(|_| Pattern::new(&Pattern::escape(text)));
+        let method = trace.method.as_deref().and_then(|text| pattern(text).ok());
+        self.0.push(Tracer { trace, method, open: BTreeMap::new(), missed: 0 });
     }
 
     pub(super) fn end(&mut self, client: ClientId) {
-        self.0.retain(|tracer| tracer.client != client);
+        self.0.retain(|tracer| tracer.trace.client != client);
     }
 
     pub(super) fn line(&mut self, way: Way, line: &Bytes, bytes: u64, hub: &Hub, sinks: &Sinks) {
-        if matches!(way.peer, Peer::Client(client) if self.0.iter().any(|t| t.client == client)) {
+        if matches!(way.peer, Peer::Client(client) if self.0.iter().any(|t| t.trace.client == client))
+        {
             // Traces are not traced.
             return;
         }
@@ -175,9 +171,9 @@ impl Tracer {
         {
             return true;
         }
-        let room = sinks.room(self.client);
+        let room = sinks.room(self.trace.client);
         if room == Room::Enough {
-            let message = self.full.then(|| shown(line, bytes, method)).flatten();
+            let message = self.trace.full.then(|| shown(line, bytes, method)).flatten();
             let (agent, client) = match way.peer {
                 Peer::Agent(host) => (hub.agent_of(host).map(Into::into), None),
                 Peer::Client(client) => (None, Some(client.0)),
@@ -197,7 +193,7 @@ impl Tracer {
                 missed: std::mem::take(&mut self.missed),
                 message,
             };
-            sinks.offer(self.client, build::notification(method::TRACED, &traced));
+            sinks.offer(self.trace.client, build::notification(method::TRACED, &traced));
         } else {
             self.missed += 1;
         }
@@ -216,10 +212,10 @@ impl Tracer {
     }
 
     fn concerns(&self, peer: Peer, session: Option<&str>, hub: &Hub) -> bool {
-        match (peer, &self.of) {
+        match (peer, &self.trace.of) {
             (Peer::Agent(host), TraceOf::Agent(agent)) => hub.agent_of(host) == Some(agent),
             (Peer::Agent(host), TraceOf::Session(key)) => hub.is_about(*key, host, session),
-            (Peer::Client(_), _) if !self.clients => false,
+            (Peer::Client(_), _) if !self.trace.clients => false,
             (Peer::Client(client), TraceOf::Agent(agent)) => hub.talks_with(client, agent, session),
             (Peer::Client(_), TraceOf::Session(key)) => {
                 session.is_some_and(|id| hub.is_named(*key, id))
