@@ -12,7 +12,7 @@
 //!
 //! Architecture invariant: the hub sends nothing again. The shim knows which lines are missing.
 
-use std::mem::{swap, take};
+use std::mem::swap;
 
 use acp_wire::Message;
 
@@ -44,9 +44,23 @@ use crate::watch::Watch;
 impl Hub {
     /// Starts from a snapshot and adopts the processes of earlier daemons
     /// ([`Effect::Adopt`](crate::Effect::Adopt)). [`Hub::seal`] completes the batch.
-    pub fn recover(mut snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
+    pub fn recover(snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
         let boot = snapshot.boot + 1;
-        let mut hub = Hub::empty(&mut snapshot, config, now, boot);
+        let mut hub = Hub {
+            budget: Budget::new(&snapshot.spent, config.budget.as_ref()),
+            cx: Cx::new(now, config, boot),
+            processes: Processes::new(snapshot.agents, snapshot.auth, boot),
+            sessions: Sessions::new(SessionKey(snapshot.last_session)),
+            clients: Clients::recovered(snapshot.generation, snapshot.clients, now),
+            naming: Vec::new(),
+            prompt_keys: snapshot.prompt_keys,
+            questions: Questions::new(snapshot.remembered.into_values().collect()),
+            services: AgentServices::default(),
+            client_servers: ClientServers::default(),
+            requests: Requests::default(),
+            watch: Watch::default(),
+            tally: Tally::default(),
+        };
         hub.cx.record(Record::Boot { boot });
         hub.cx.out.durable = true;
         let known: Vec<String> = hub.processes.all_known().map(|(name, _)| name.clone()).collect();
@@ -86,29 +100,6 @@ impl Hub {
         hub.route();
         swap(&mut hub.cx.out, out);
         hub
-    }
-
-    fn empty(snapshot: &mut Snapshot, config: Config, now: Time, boot: u64) -> Hub {
-        let budget = Budget::new(&snapshot.spent, config.budget.as_ref());
-        Hub {
-            cx: Cx::new(now, config, boot),
-            processes: Processes::new(take(&mut snapshot.agents), take(&mut snapshot.auth), boot),
-            sessions: Sessions::new(SessionKey(snapshot.last_session)),
-            clients: Clients::recovered(
-                take(&mut snapshot.generation),
-                take(&mut snapshot.clients),
-                now,
-            ),
-            naming: Vec::new(),
-            budget,
-            prompt_keys: take(&mut snapshot.prompt_keys),
-            questions: Questions::new(take(&mut snapshot.remembered).into_values().collect()),
-            services: AgentServices::default(),
-            client_servers: ClientServers::default(),
-            requests: Requests::default(),
-            watch: Watch::default(),
-            tally: Tally::default(),
-        }
     }
 
     fn recover_session(&mut self, key: SessionKey, mut state: SessionState) {
