@@ -94,7 +94,7 @@ impl Sessions {
 
     fn restoring(&self, slot: SlotId) -> impl Iterator<Item = &Session> {
         let begun = self.restoring.keys().filter(move |(of, _)| *of == slot);
-        begun.filter_map(|(_, key)| self.under_way(*key))
+        begun.filter_map(|(_, key)| self.by_key.get(key)).filter(|session| session.is_restoring())
     }
 
     pub(crate) fn has_restores(&self) -> bool {
@@ -104,10 +104,10 @@ impl Sessions {
     /// Returns processes at which a restore has ended, or is no longer awaited, since the last
     /// call.
     pub(crate) fn places_freed(&mut self) -> BTreeSet<SlotId> {
-        let mut restoring = std::mem::take(&mut self.restoring);
+        let by_key = &self.by_key;
         let mut freed = BTreeSet::new();
-        restoring.retain(|(slot, key), was_awaited| {
-            let session = self.under_way(*key);
+        self.restoring.retain(|(slot, key), was_awaited| {
+            let session = by_key.get(key).filter(|session| session.is_restoring());
             let is_awaited = session.is_some_and(Session::is_awaited);
             if session.is_none() || (*was_awaited && !is_awaited) {
                 freed.insert(*slot);
@@ -115,13 +115,7 @@ impl Sessions {
             *was_awaited = is_awaited;
             session.is_some()
         });
-        self.restoring = restoring;
         freed
-    }
-
-    fn under_way(&self, key: SessionKey) -> Option<&Session> {
-        let session = self.by_key.get(&key)?;
-        session.is_restoring().then_some(session)
     }
 
     pub(crate) fn keep_aside(&mut self, kept: SessionState, doubtful: Option<HostId>) {
@@ -234,13 +228,8 @@ impl Sessions {
 
     /// Returns the changed rows, which count as written then.
     pub(crate) fn take_changed(&mut self) -> Vec<SessionRow> {
-        let touched = std::mem::take(&mut self.touched);
-        let mut changed = Vec::new();
-        for key in touched {
-            let Some(session) = self.by_key.get_mut(&key) else { continue };
-            changed.extend(session.row.take_changed().cloned());
-        }
-        changed
+        let touched = std::mem::take(&mut self.touched).into_iter();
+        touched.filter_map(|key| self.by_key.get_mut(&key)?.row.take_changed().cloned()).collect()
     }
 
     pub(crate) fn by_number(&self, number: u64) -> Result<SessionKey, Fault> {
@@ -376,6 +365,7 @@ impl Sessions {
         let of_row = |row: &SessionRow| row.agent_id == id || row.children.contains_key(id);
         let of_aside = |row: &SessionRow| row.public_id == id || row.agent_id == id;
         rows.any(|row| row.agent == profile && of_row(row))
+            || self.by_public_id(profile, id).is_some()
             || self.aside().any(|row| row.agent == profile && of_aside(row))
     }
 

@@ -66,19 +66,17 @@ impl Hub {
         page: Option<&RawValue>,
     ) {
         let profile = self.processes[&slot].profile();
-        let mut rows: Vec<_> = self.sessions.values().map(|session| &session.row).collect();
-        rows.retain(|row| row.agent == profile);
         let others = page.map(SessionList::from_raw);
         let next = others.as_ref().and_then(|page| page.next_cursor.as_ref());
         let next = next.map(|cursor| format!("{CURSOR}{cursor}"));
-        let ours = |id: &str| {
-            self.sessions.is_ours(profile, id) || self.sessions.by_public_id(profile, id).is_some()
-        };
         let others = others.into_iter().flat_map(|page| page.sessions);
-        let (ours, others): (Vec<_>, Vec<_>) = others.partition(|other| ours(&other.session_id));
+        let (ours, others): (Vec<_>, Vec<_>) =
+            others.partition(|other| self.sessions.is_ours(profile, &other.session_id));
         let Wanted { cwd, archived, first } = wanted;
-        rows.retain(|row| archived.takes(row.archived) && self.is_listed_for(to.client, row.key));
+        let mut rows: Vec<_> = self.sessions.values().map(|session| &session.row).collect();
+        rows.retain(|row| row.agent == profile && archived.takes(row.archived));
         rows.retain(|row| *first && cwd.as_ref().is_none_or(|cwd| row.cwd == *cwd));
+        rows.retain(|row| self.is_listed_for(to.client, row.key));
         rows.sort_by_key(|row| std::cmp::Reverse(row.updated));
         let own = rows.iter().map(|row| {
             let at = jiff::Timestamp::from_millisecond(row.updated.0 as i64);

@@ -29,12 +29,12 @@ impl Hub {
         // Missing members are those of the original session.
         let own = |member| {
             let range = locate(&session.row.params, &[member])?;
-            Some((member, Some(session.row.params.slice(range))))
+            Some((member, session.row.params.slice(range)))
         };
         let own = ["additionalDirectories", "systemPrompt"].into_iter().filter_map(own);
         let servers = self.servers_as_declared(key, to.client);
-        for (member, value) in own.chain([("mcpServers", Some(servers))]) {
-            if let (None, Some(value)) = (locate(&params, &[member]), value) {
+        for (member, value) in own.chain([("mcpServers", servers)]) {
+            if locate(&params, &[member]).is_none() {
                 params = set_member(&params, &[member], &value);
             }
         }
