@@ -30,7 +30,11 @@ impl Hub {
                 self.processes.answer(&mut self.cx, host, line);
             }
             EngineEvent::ClientCaughtUp { client, session } => {
-                self.tell_asked(client, session);
+                // Observers are not asked, but show that calls wait.
+                if self.questions.are_asked(session) {
+                    let line = self.state_line(session);
+                    self.clients.tell(&mut self.cx, client, &line);
+                }
                 self.offer_all(client, session);
             }
             EngineEvent::ClientLeft { client, number, returns, sessions } => {

@@ -111,14 +111,8 @@ impl Hub {
         self.processes.stop(&mut self.cx, id, why, Some(reason.to_owned()), has_turns);
     }
 
-    fn has_turns(&self, id: SlotId) -> bool {
+    pub(crate) fn has_turns(&self, id: SlotId) -> bool {
         self.sessions.of_slot(id).iter().any(|key| self.session(*key).running.is_some())
-    }
-
-    pub(crate) fn turn_ended_while_stopping(&mut self, id: SlotId) {
-        if !self.has_turns(id) {
-            self.processes.on_turns_ended(&mut self.cx, id);
-        }
     }
 
     /// Records how long a process may outlive the daemon: longer while it works.

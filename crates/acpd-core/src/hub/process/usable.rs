@@ -189,9 +189,7 @@ impl Hub {
         let profile = self.processes[&id].profile().to_owned();
         let watchers = self.processes.take_watchers(id);
         let waiting = self.processes.take_waiting(id);
-        for requester in watchers {
-            self.refuse(&requester, fault);
-        }
+        self.refuse_all(&watchers, fault);
         for Waiting { to, what, .. } in waiting {
             let is_first = matches!(what, WaitFor::Initialize);
             if !(is_first && self.initialize_from_memory(&to, &profile)) {

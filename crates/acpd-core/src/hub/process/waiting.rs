@@ -130,10 +130,6 @@ impl Hub {
         self.processes.on_refusal(&mut self.cx, slot, method, error, activity)
     }
 
-    pub(crate) fn note_success(&mut self, slot: SlotId, method: &str) {
-        self.processes.on_success(&mut self.cx, slot, method);
-    }
-
     pub(crate) fn authenticated(&mut self, slot: SlotId, method: Option<String>) {
         self.processes.on_login(&mut self.cx, slot, method);
         self.ask_auth_status(slot);
@@ -183,11 +179,10 @@ impl Hub {
         let fault = self.processes.login_fault(slot, &error.message).session(&id);
         let queue = &mut self.session_mut(key).queue;
         let newest = queue.iter().rposition(|prompt| !prompt.senders.is_empty());
-        let newest = newest.and_then(|at| queue.remove(at));
-        let kept = std::mem::take(queue);
-        self.session_mut(key).queue.extend(newest);
-        self.fail_queue(key, &fault);
-        self.session_mut(key).queue = kept;
+        if let Some(prompt) = newest.and_then(|at| queue.remove(at)) {
+            self.drop_prompt(key, &prompt, &fault);
+        }
+        self.refuse_relayed(key, &fault);
     }
 
     /// The user tries again despite a missing login.

@@ -56,7 +56,7 @@ impl Hub {
         self.clients.tell_attached(&mut self.cx, key, &line);
     }
 
-    fn state_line(&self, key: SessionKey) -> Bytes {
+    pub(crate) fn state_line(&self, key: SessionKey) -> Bytes {
         let session = self.session(key);
         let id: Untrusted = session.row.public_id.clone().into();
         let changed = StateChanged {
@@ -70,14 +70,6 @@ impl Hub {
             hint: session.way_out().map(Into::into),
         };
         build::notification(method::SESSION_STATE, &changed)
-    }
-
-    /// Observers are not asked, but show that calls wait.
-    pub(crate) fn tell_asked(&mut self, client: ClientId, key: SessionKey) {
-        if self.questions.are_asked(key) {
-            let line = self.state_line(key);
-            self.clients.tell(&mut self.cx, client, &line);
-        }
     }
 
     pub(crate) fn notice(&mut self, key: SessionKey, severity: &str, text: &str) {

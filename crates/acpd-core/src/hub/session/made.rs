@@ -48,7 +48,7 @@ impl Hub {
             Ok(made) => made,
             Err(text) => return self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text)),
         };
-        self.note_success(slot, new.method());
+        self.processes.on_success(&mut self.cx, slot, new.method());
         let (agent_id, name) = (made.session_id.into_owned(), new.name);
         let (cwd, params) = (new.cwd, new.params);
         let given = SessionRow { agent_id, name, cwd, params, ..SessionRow::default() };
@@ -112,7 +112,7 @@ impl Hub {
             let fault = Fault::new(Reason::AgentProtocol, text);
             return self.refuse_adoption(adoption, &fault);
         }
-        self.note_success(process.slot, "session/load");
+        self.processes.on_success(&mut self.cx, process.slot, "session/load");
         let (agent_id, cwd) = (adoption.id.clone(), adoption.cwd.clone());
         let params = remove_member(&adoption.params, &["sessionId"]);
         let given = SessionRow { agent_id, cwd, params, ..SessionRow::default() };

@@ -122,7 +122,9 @@ impl Hub {
             _ => {}
         }
         self.wake_session(key);
-        self.turn_ended_while_stopping(slot);
+        if !self.has_turns(slot) {
+            self.processes.on_turns_ended(&mut self.cx, slot);
+        }
         self.check_idle(slot);
     }
 
@@ -153,7 +155,7 @@ impl Hub {
             return (Outcome::Error { code, message }, Some(fault), refused);
         }
         let slot = self.session(key).slot;
-        self.note_success(slot, "session/prompt");
+        self.processes.on_success(&mut self.cx, slot, "session/prompt");
         (Outcome::Stopped { stop_reason: stop_reason.into() }, None, None)
     }
 

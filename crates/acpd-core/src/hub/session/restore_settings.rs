@@ -129,7 +129,7 @@ impl Hub {
         row.usage.counter.moved();
         self.watch_sleep(slot);
         self.tell_state(key);
-        self.note_success(slot, "session/load");
+        self.processes.on_success(&mut self.cx, slot, "session/load");
         self.wake_session(key);
         self.check_idle(slot);
     }
