@@ -260,12 +260,11 @@ impl<'a> TerminalName<'a> {
         if let Some(number) = text.strip_prefix("acpd-") {
             return InteractionId::parse(number).map(TerminalName::Own);
         }
-        let mut parts = text.strip_prefix("editor-")?.splitn(3, '-');
-        let (boot, number, id) = (parts.next()?, parts.next()?, parts.next()?);
-        let (boot, number): (u32, u32) = (boot.parse().ok()?, number.parse().ok()?);
-        let editor = (u64::from(boot) << 32) | u64::from(number);
+        let text = text.strip_prefix("editor-")?;
+        let (end, _) = text.match_indices('-').nth(1)?;
+        let InteractionId(editor) = InteractionId::parse(&text[..end])?;
         // A client without terminals has this number.
-        (editor != 0).then_some(TerminalName::Editor { editor, id })
+        (editor != 0).then_some(TerminalName::Editor { editor, id: &text[end + 1..] })
     }
 }
 

@@ -119,9 +119,8 @@ impl Hub {
     /// When the agent cannot start, its result for another offer is better than no connection.
     pub(crate) fn initialize_from_memory(&mut self, to: &Requester, profile: &str) -> bool {
         let Some(config) = self.cx.config.agents.get(profile) else { return false };
-        let fingerprint = config.fingerprint.clone();
         let row = &self.processes.known(profile).row;
-        let is_known = row.initialize.is_some() && row.fingerprint == fingerprint;
+        let is_known = row.initialize.is_some() && row.fingerprint == config.fingerprint;
         if !is_known || !self.clients.contains_key(&to.client) {
             return false;
         }

@@ -80,8 +80,7 @@ impl Hub {
     }
 
     fn restore_goes_on(&mut self, key: SessionKey, event: Event<'_>) {
-        let is_loaded = event == Event::Accepted;
-        let has_gap = is_loaded && self.restored_with_gap(key).is_some();
+        let has_gap = event == Event::Accepted && self.restored_with_gap(key).is_some();
         let Session { slot, row, state, .. } = self.session(key);
         let State::Restoring(restore) = state else { return };
         let (profile, known) = (self.profile_of(*slot), self.processes.known(&row.agent));
