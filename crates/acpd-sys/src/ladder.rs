@@ -7,10 +7,8 @@
 //! ```
 //!
 //! A [`Ladder`] only knows when each step is due. Its owner takes the step, checks whether any
-//! process is left, and drops the ladder if not. [`Ladder::climb`] does that for an owner with
-//! nothing else to do.
+//! process is left, and drops the ladder if not.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::process::StopSignal;
@@ -42,13 +40,6 @@ pub struct Patience {
     pub eof: Duration,
     pub term: Duration,
     pub kill: Duration,
-}
-
-/// Pauses between two looks, each twice as long as the one before.
-#[derive(Debug, Clone, Copy)]
-pub struct Pauses {
-    pub first: Duration,
-    pub longest: Duration,
 }
 
 #[derive(Debug)]
@@ -92,15 +83,5 @@ impl Ladder {
             Step::Term => (Step::Kill, now + self.patience.term),
             Step::Kill => (Step::Kill, now + self.patience.kill),
         };
-    }
-
-    /// Calls `look` with the signal to send, until it returns that nothing is left. Blocks the
-    /// thread.
-    pub fn climb(mut self, pauses: Pauses, mut look: impl FnMut(Option<StopSignal>) -> bool) {
-        let Pauses { first: mut pause, longest } = pauses;
-        while !look(self.step(Instant::now()).and_then(Step::signal)) {
-            thread::sleep(pause);
-            pause = (pause * 2).min(longest);
-        }
     }
 }
