@@ -48,8 +48,6 @@ const GRACE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(50);
 /// Time for a shim to start its command, and to be connected to.
 const START: Duration = Duration::from_secs(10);
-/// Bytes of output that a shim keeps.
-const MEMORY: u64 = 1 << 20;
 /// Bytes of output that are read for findings.
 const OUTPUT: usize = 16 << 20;
 /// Findings in an answer.
@@ -266,12 +264,12 @@ fn run(
     exe: &Path,
     stopped: &Stopped,
 ) -> io::Result<(Option<Status>, Vec<u8>)> {
-    const NAME: &str = "check";
     let paths = Paths::discover().map_err(io::Error::other)?;
-    let dir = paths.runtime.join(format!("mcp-{}", process::id()));
-    let paths = Paths { runtime: dir.clone(), ..paths };
     private_dir(&paths.shim_sockets()).map_err(io::Error::other)?;
-    let shim_dir = ShimDir::create(&dir, NAME).map_err(io::Error::other)?;
+    // One command runs at a time.
+    let name = format!("mcp-{}", process::id());
+    let dir = paths.runtime.join(&name);
+    let shim_dir = ShimDir::create(&dir, &name).map_err(io::Error::other)?;
     // The mark of this process: the tree of its agent has the command and its shim.
     let mark = env::var("ACPD_HOST").unwrap_or_default();
     let env = env::vars_os().collect();
@@ -279,8 +277,8 @@ fn run(
     let launch = Launch {
         how: How::Command { program, is_line: true },
         marker: mark.clone(),
-        socket: paths.shim_socket(NAME),
-        memory: MEMORY,
+        socket: paths.shim_socket(&name),
+        memory: 1 << 20,
         spool: 0,
         ladder: LadderTimes { eof: Duration::ZERO, term: GRACE, leftovers: GRACE },
         lease: Some(START),
@@ -299,6 +297,7 @@ fn run(
         orphans.signal(StopSignal::Kill);
         thread::sleep(LOOK);
     }
+    shim_dir.remove().ok();
     fs::remove_dir_all(&dir).ok();
     done
 }
