@@ -237,7 +237,7 @@ fn take_place(
     // The old daemon ends with the connection: send no requests before.
     let end = Instant::now() + END_DEADLINE;
     let mut is_reported = false;
-    while !connection.ends_within(LOOK) {
+    while connection.reader.recv_within(LOOK).is_ok() {
         is_reported = is_reported || report_stopped(paths, ui);
         if Instant::now() >= end {
             let text = text!("acpd did not stop within {} s", END_DEADLINE.as_secs());

@@ -1,6 +1,6 @@
 //! A connection to the daemon, from one thread.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use acp_wire::{ErrorObject, Id, Message, Outcome, parse, read_legible};
 use acpd_api::{
@@ -151,19 +151,6 @@ impl Connection {
             match next {
                 Some(next) => params.after = next,
                 None => return Ok(()),
-            }
-        }
-    }
-
-    /// Waits for the end of this connection, for up to this time, and drops all lines. Returns
-    /// whether it has ended.
-    pub fn ends_within(&mut self, time: Duration) -> bool {
-        let end = Instant::now() + time;
-        loop {
-            match self.reader.recv_within(end.saturating_duration_since(Instant::now())) {
-                Ok(Some(_)) => {}
-                Ok(None) => return false,
-                Err(_) => return true,
             }
         }
     }
