@@ -32,6 +32,5 @@ mod ticket;
 mod turns;
 mod workspace;
 
-pub use acpd_shim::run as run_shim;
 pub use options::{DETECT, EDITOR, Options};
 pub use server::serve;

@@ -16,8 +16,8 @@ pub struct Options {
     /// Diagnostics: command lines, [`DETECT`], and tools of editors with [`EDITOR`] before their
     /// names.
     pub diagnostics: Vec<String>,
-    /// The program of the shim ([`crate::run_shim`]) of each of these commands.
-    pub shim: PathBuf,
+    /// The program of the keeper ([`acpd_sys::keeper`]) of each of these commands.
+    pub keeper: Option<PathBuf>,
 }
 
 /// Stands for the commands that the files of the working directory call for.

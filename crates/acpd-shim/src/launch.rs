@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use acpd_sys::process::{ProcessId, clear_environment, is_no_program};
 use acpd_sys::startup::PipedProcess;
+use acpd_sys::wait::Interest;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -229,14 +230,11 @@ impl Report {
 /// waits up to `deadline` for the answer. The shim's directory was created before. Blocks the
 /// thread.
 ///
-/// `mark` is the mark (`ACPD_HOST`) of the shim itself.
-///
 /// The shim is a child of this process, which has to reap it. After an error the caller first ends
 /// what is left of the agent with [`Orphans`](crate::orphans::Orphans), then removes the directory.
 pub fn start(
     mut command: Command,
     launch: &Launch,
-    mark: &str,
     deadline: Duration,
 ) -> Result<Started, StartError> {
     let end = Instant::now() + deadline;
@@ -245,8 +243,10 @@ pub fn start(
         return Err(StartError::TooLong(body.len()));
     }
     let bytes = [&(body.len() as u32).to_le_bytes()[..], &body].concat();
+    // This mark keeps the shim out of the tree of an agent above acpd, and all below it belongs to
+    // an agent.
     clear_environment(&mut command);
-    command.env("ACPD_HOST", mark).current_dir("/");
+    command.env("ACPD_HOST", format!("shim-{}", launch.marker)).current_dir("/");
     let exe = command.get_program().into();
     let mut shim =
         PipedProcess::start(command).map_err(|source| StartError::Exec { exe, source })?;
@@ -273,7 +273,17 @@ pub fn start(
 
 /// Writes the launch and reads the answer.
 fn converse(shim: &mut PipedProcess, launch: &[u8], end: Instant) -> io::Result<String> {
-    shim.input.write_until(end, launch)?;
+    let mut rest = launch;
+    while !rest.is_empty() {
+        if !shim.input.until(Interest::Write, end)? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match shim.input.write(rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
     let said = shim.output.read_until(end, LONGEST_ANSWER, |said| said.contains(&b'\n'))?;
     match String::from_utf8_lossy(&said).split_once('\n') {
         Some((line, _)) => Ok(line.to_owned()),

@@ -7,8 +7,10 @@
 //! ```
 //!
 //! A [`Ladder`] only knows when each step is due. Its owner takes the step, checks whether any
-//! process is left, and drops the ladder if not.
+//! process is left, and drops the ladder if not. [`Ladder::climb`] does that for an owner with
+//! nothing else to do.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::process::StopSignal;
@@ -40,6 +42,13 @@ pub struct Patience {
     pub eof: Duration,
     pub term: Duration,
     pub kill: Duration,
+}
+
+/// Pauses between two looks, each twice as long as the one before.
+#[derive(Debug, Clone, Copy)]
+pub struct Pauses {
+    pub first: Duration,
+    pub longest: Duration,
 }
 
 #[derive(Debug)]
@@ -83,5 +92,15 @@ impl Ladder {
             Step::Term => (Step::Kill, now + self.patience.term),
             Step::Kill => (Step::Kill, now + self.patience.kill),
         };
+    }
+
+    /// Calls `look` with the signal to send, until it returns that nothing is left. Blocks the
+    /// thread.
+    pub fn climb(mut self, pauses: Pauses, mut look: impl FnMut(Option<StopSignal>) -> bool) {
+        let Pauses { first: mut pause, longest } = pauses;
+        while !look(self.step(Instant::now()).and_then(Step::signal)) {
+            thread::sleep(pause);
+            pause = (pause * 2).min(longest);
+        }
     }
 }

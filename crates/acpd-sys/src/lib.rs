@@ -8,6 +8,7 @@
 //! | [`lock`] | locks that end with their holder |
 //! | [`process`] | identity, start and end of processes, and the process table |
 //! | [`tree`] | all processes of an agent |
+//! | [`keeper`] | a process to which the orphans of a command go (Linux) |
 //! | [`ladder`] | the steps of a stop |
 //! | [`signals`] | signals, and events of a console |
 //! | [`wait`] | waits for pipes, connections and signals at once |
@@ -43,6 +44,7 @@
 pub mod files;
 #[cfg(feature = "daemon")]
 pub mod handover;
+pub mod keeper;
 pub mod ladder;
 pub mod limits;
 pub mod lock;

@@ -16,13 +16,18 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::time::Duration;
 
+use crate::ladder::{Ladder, Pauses};
 use crate::process::{
     self, Entry, Liveness, ProcessId, StopSignal, look_up, rss_bytes, signal_one,
 };
 
 /// Variable that marks an agent's processes.
 pub(crate) const MARK: &str = "ACPD_HOST";
+
+/// Pauses between looks at a tree that ends.
+const LOOK: Pauses = Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(50) };
 
 /// Looks of [`Tree::signal_all`]. A tree that still grows then forks faster than it is killed.
 const MAX_ROUNDS: usize = 100;
@@ -41,6 +46,10 @@ pub struct Tree {
     leader: ProcessId,
     /// Everything below this process belongs; nothing else is looked at.
     below_us: bool,
+    /// Does not belong, but everything below it does.
+    keeper: Option<u32>,
+    /// Other trees have the same mark, so it says nothing.
+    shares_mark: bool,
     /// Processes with another mark; not read again.
     strangers: HashSet<ProcessId>,
     /// Seen to belong, and still running or still named as the founder of a session or group.
@@ -63,6 +72,15 @@ impl Tree {
         Tree { marker: marker.into(), leader, known, ..Tree::default() }
     }
 
+    /// The tree of a child just started with [`detach_child`], which has the mark of this process,
+    /// if any. Other processes with that mark do not belong.
+    ///
+    /// [`detach_child`]: crate::process::detach_child
+    pub fn below(leader: ProcessId) -> Tree {
+        let marker = std::env::var(MARK).unwrap_or_default();
+        Tree { shares_mark: true, ..Tree::new(marker, leader) }
+    }
+
     /// The leftovers of a tree whose daemon is gone, with recorded members. Members and leader may
     /// be long dead. Of their children, sessions and groups only processes with the mark or with a
     /// hidden environment belong.
@@ -79,6 +97,12 @@ impl Tree {
     /// the agent's Job decides.
     pub fn below_us(marker: impl Into<String>, leader: ProcessId) -> Tree {
         Tree { below_us: process::ALL_BELOW_BELONGS, ..Tree::new(marker, leader) }
+    }
+
+    /// Adds a [keeper](crate::keeper) as the parent of leader and orphans.
+    #[must_use]
+    pub fn with_keeper(self, keeper: Option<u32>) -> Tree {
+        Tree { keeper, ..self }
     }
 
     /// Looks at the process table, and returns the number of the tree's processes. If the table
@@ -142,6 +166,17 @@ impl Tree {
         }
     }
 
+    /// Asks all processes to end, kills those that are left after `grace`, and returns when none is.
+    /// Blocks the thread.
+    pub fn end(&mut self, grace: Duration, leader_ended: bool) {
+        Ladder::term_first(grace, LOOK.longest).climb(LOOK, |signal| {
+            if let Some(signal) = signal {
+                self.stop(signal, leader_ended);
+            }
+            self.is_empty()
+        });
+    }
+
     /// Resources of the tree below its subreaper `root`, which does not count.
     pub fn usage_below(&mut self, root: ProcessId) -> Usage {
         if root.is_alive() != Liveness::Alive {
@@ -170,9 +205,8 @@ impl Tree {
         self.take_in(table, process::members(self.leader));
         let marked = self.marked(table);
         self.take_in(table, marked);
-        if self.below_us {
-            let own_pid = std::process::id();
-            let children = table.by_pid.values().filter(|entry| entry.parent == own_pid);
+        if let Some(parent) = self.keeper.or(self.below_us.then(std::process::id)) {
+            let children = table.by_pid.values().filter(|entry| entry.parent == parent);
             self.take_in(table, children.map(|entry| entry.id.pid).collect());
         }
 
@@ -188,7 +222,7 @@ impl Tree {
     /// walk continues through another user's process (`sudo`), which does not belong.
     fn take_in(&mut self, table: &Table, pids: Vec<u32>) {
         let own_pid = std::process::id();
-        let mut seen = HashSet::from([0, 1, own_pid]);
+        let mut seen = HashSet::from([0, 1, own_pid, self.keeper.unwrap_or(own_pid)]);
         let mut todo = pids;
         while let Some(pid) = todo.pop() {
             if !seen.insert(pid) {
@@ -220,6 +254,9 @@ impl Tree {
     }
 
     fn marked(&mut self, table: &Table) -> Vec<u32> {
+        if self.shares_mark {
+            return Vec::new();
+        }
         let mut found = Vec::new();
         for entry in table.by_pid.values() {
             if !entry.is_ours

@@ -26,7 +26,7 @@ const CRATES: [(&str, &str); 18] = [
         "acp-wire acpd-api acpd-core acpd-demo acpd-policy acpd-services acpd-shim acpd-store \
          acpd-sys",
     ),
-    ("acpd-mcp", "acp-wire acpd-api acpd-client acpd-services acpd-shim acpd-sys acpd-view"),
+    ("acpd-mcp", "acp-wire acpd-api acpd-client acpd-services acpd-sys acpd-view"),
     ("acpd-tui", "acp-wire acpd-api acpd-client acpd-sys acpd-view"),
     ("acpd-web", "acp-wire acpd-api acpd-client acpd-sys acpd-view"),
     (

@@ -6,11 +6,12 @@
 mod manual;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use acpd_api::Tools;
 use acpd_mcp::{Options, serve};
+use acpd_sys::keeper;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 /// Run acpd's MCP server (other agents, history, files).
@@ -55,11 +56,8 @@ fn tools(word: &str) -> Result<Tools, String> {
 }
 
 fn main() -> ExitCode {
-    // Users do not type it.
-    if let [_, command, dir] = &std::env::args_os().collect::<Vec<_>>()[..]
-        && command == "shim"
-    {
-        return acpd_mcp::run_shim(Path::new(dir));
+    if std::env::args_os().skip(1).eq([keeper::ARGUMENT]) {
+        return keeper::run();
     }
     let typed = Args::from_arg_matches(&Args::command().get_matches());
     let Args { tools, session, answer, folder, diagnostics, no_spawn, man } =
@@ -76,7 +74,8 @@ fn main() -> ExitCode {
         spawn: !no_spawn,
         folders: folder,
         diagnostics,
-        shim: std::env::current_exe().unwrap_or_default(),
+        // Without a keeper, detached processes of a command may outlive it.
+        keeper: std::env::current_exe().ok(),
     };
     ended(serve(&options))
 }

@@ -14,21 +14,18 @@
 
 use std::collections::hash_map::{DefaultHasher, HashMap};
 use std::hash::{Hash as _, Hasher as _};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::process::Stdio;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{env, fs, io, process, thread};
 
-use acpd_client::Paths;
 use acpd_services::fs::Kind;
-use acpd_shim::frame::{Inbox, Stage, Status, Step, ToDaemon, ToShim, VERSION};
-use acpd_shim::launch::{self, How, LadderTimes, Launch, Program, Started};
-use acpd_shim::orphans::Orphans;
-use acpd_shim::shim_dir::ShimDir;
-use acpd_sys::files::private_dir;
-use acpd_sys::process::{ProcessId, StopSignal, reap, signal_one};
-use acpd_sys::socket::connect;
-use acpd_sys::wait::{End, Interest};
+use acpd_sys::keeper::{dismiss, wrap};
+use acpd_sys::process::{self, ExitKind, ProcessId, detach_child, discard, reap, wait_leader};
+use acpd_sys::tree::Tree;
 use serde::Serialize;
 use serde_json::{Value, json};
 use which::which;
@@ -39,15 +36,14 @@ use super::folders::Folders;
 use crate::failure::Failure;
 use crate::options::DETECT;
 use crate::report::line;
+use crate::turns::locked;
 
 /// Longest run of a command.
 const TIME: Duration = Duration::from_mins(5);
 /// Time from SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// Longest time until a cancelled call is noticed.
-const LOOK: Duration = Duration::from_millis(50);
-/// Time for a shim to start its command, and to be connected to.
-const START: Duration = Duration::from_secs(10);
+/// Time between two looks at a running tree.
+const WALK: Duration = Duration::from_secs(2);
 /// Bytes of output that are read for findings.
 const OUTPUT: usize = 16 << 20;
 /// Findings in an answer.
@@ -58,8 +54,8 @@ const TAIL: usize = 4000;
 /// Last findings of the commands.
 #[derive(Debug)]
 pub(super) struct Checks {
-    /// The program of the shim of each command.
-    exe: PathBuf,
+    /// The program of the keeper of each command.
+    exe: Option<PathBuf>,
     done: HashMap<String, (u64, Check)>,
 }
 
@@ -87,27 +83,37 @@ struct Run {
 
 /// Stops running commands when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Stop(#[expect(dead_code, reason = "dropped")] Sender<()>);
+pub(crate) struct Stop(Sender<Event>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Ended(ExitKind),
+    Stopped,
+}
 
 impl Stop {
     pub(crate) fn new() -> (Stop, Stopped) {
         let (sender, receiver) = mpsc::channel();
-        (Stop(sender), Stopped(receiver))
+        (Stop(sender.clone()), Stopped { sender, receiver })
     }
 }
 
-/// Notices the drop of [`Stop`].
-#[derive(Debug)]
-pub(crate) struct Stopped(Receiver<()>);
-
-impl Stopped {
-    fn is_stopped(&self) -> bool {
-        self.0.try_recv() == Err(TryRecvError::Disconnected)
+impl Drop for Stop {
+    fn drop(&mut self) {
+        // Without a receiver no command runs.
+        self.0.send(Event::Stopped).ok();
     }
+}
+
+/// Receives the end of a command, and [`Stop`].
+#[derive(Debug)]
+pub(crate) struct Stopped {
+    sender: Sender<Event>,
+    receiver: Receiver<Event>,
 }
 
 impl Checks {
-    pub(super) fn new(exe: PathBuf) -> Checks {
+    pub(super) fn new(exe: Option<PathBuf>) -> Checks {
         Checks { exe, done: HashMap::new() }
     }
 
@@ -132,7 +138,7 @@ impl Checks {
                     Check { run: Run { cached: true, ..check.run.clone() }, ..check.clone() }
                 }
                 None => {
-                    let check = check(&command, folders, &self.exe, stopped)?;
+                    let check = check(&command, folders, self.exe.as_deref(), stopped)?;
                     if let Some(state) = state.filter(|_| check.is_whole) {
                         self.done.insert(command, (state, check.clone()));
                     }
@@ -220,7 +226,7 @@ fn state_of(folders: &Folders) -> Result<Option<u64>, Failure> {
 fn check(
     command: &str,
     folders: &Folders,
-    exe: &Path,
+    exe: Option<&Path>,
     stopped: &Stopped,
 ) -> Result<Check, Failure> {
     let begun = Instant::now();
@@ -229,13 +235,10 @@ fn check(
     let text = String::from_utf8_lossy(&output);
     let findings = findings(&text, folders.cwd());
     let is_whole = ended.is_some();
-    if stopped.is_stopped() {
-        return Err(Failure::new("the call was cancelled"));
-    }
     let ended = match ended {
-        Some(Status::Code(code)) => format!("exit code {code}"),
-        Some(Status::Signal(signal)) => format!("signal {signal}"),
-        Some(Status::Closed | Status::Unknown) => "exit code -1".to_owned(),
+        Some(Event::Ended(ExitKind::Code(code))) => format!("exit code {code}"),
+        Some(Event::Ended(ExitKind::Signal(signal))) => format!("signal {signal}"),
+        Some(Event::Stopped) => return Err(Failure::new("the call was cancelled")),
         None => format!("stopped after {} seconds", TIME.as_secs()),
     };
     let says_nothing = findings.is_empty() && ended != "exit code 0";
@@ -256,112 +259,99 @@ pub(super) fn tail(text: &str) -> String {
     text[from..].to_owned()
 }
 
-/// Runs a command line, and ends all processes that it started. Returns its end, or `None` if it
-/// was stopped before, and its output.
+/// Runs a command line, and ends all processes that it started. Returns its end, or `None` if its
+/// time was up, and its output.
 fn run(
     command: &str,
     cwd: &Path,
-    exe: &Path,
+    exe: Option<&Path>,
     stopped: &Stopped,
-) -> io::Result<(Option<Status>, Vec<u8>)> {
-    let paths = Paths::discover().map_err(io::Error::other)?;
-    private_dir(&paths.shim_sockets()).map_err(io::Error::other)?;
-    // One command runs at a time.
-    let name = format!("mcp-{}", process::id());
-    let dir = paths.runtime.join(&name);
-    let shim_dir = ShimDir::create(&dir, &name).map_err(io::Error::other)?;
-    // The mark of this process: the tree of its agent has the command and its shim.
-    let mark = env::var("ACPD_HOST").unwrap_or_default();
-    let env = env::vars_os().collect();
-    let program = Program { program: command.into(), args: Vec::new(), env, cwd: cwd.to_owned() };
-    let launch = Launch {
-        how: How::Command { program, is_line: true },
-        marker: mark.clone(),
-        socket: paths.shim_socket(&name),
-        memory: 1 << 20,
-        spool: 0,
-        ladder: LadderTimes { eof: Duration::ZERO, term: GRACE, leftovers: GRACE },
-        lease: Some(START),
-    };
-    let mut shim = process::Command::new(exe);
-    shim.arg("shim").arg(shim_dir.path());
-    let started = launch::start(shim, &launch, &mark, START).map_err(io::Error::other);
-    let done = started.and_then(|Started { shim, .. }| {
-        let done = talk(&launch, shim, stopped).inspect_err(|_| signal_one(shim, StopSignal::Kill));
-        reap(shim.pid).ok();
-        done
+) -> io::Result<(Option<Event>, Vec<u8>)> {
+    let (output, input) = io::pipe()?;
+    let mut plain = process::shell(command);
+    plain.stdin(Stdio::null());
+    let (mut shell, mut control) = wrap(exe, plain)?;
+    shell.current_dir(cwd).stdout(input.try_clone()?).stderr(input);
+    detach_child(&mut shell);
+    let child = process::start(&mut shell)?;
+    // The command holds the other ends of the pipe and of the connection, which would never end.
+    drop(shell);
+    let pid = child.id();
+    // A child that was not waited for keeps its pid.
+    let started = ProcessId::of_child(&child).and_then(|child| {
+        let Some(control) = &mut control else { return Ok((child, None, child)) };
+        let (leader, lease) = control.begin()?;
+        Ok((leader, Some(lease), child))
     });
-    // Nothing is left, unless the command has killed its shim.
-    let mut orphans = Orphans::of(&shim_dir);
-    while !orphans.is_gone() {
-        orphans.signal(StopSignal::Kill);
-        thread::sleep(LOOK);
+    let (leader, lease, keeper) = match started {
+        Ok(started) => started,
+        Err(error) => {
+            discard(child);
+            return Err(error);
+        }
+    };
+    let mut tree = Tree::below(leader).with_keeper(lease.as_ref().map(|_| pid));
+    let text = Arc::new(Mutex::new(Vec::new()));
+    let (all_read, is_read) = mpsc::channel::<()>();
+    let kept = Arc::clone(&text);
+    thread::spawn(move || {
+        read(output, &kept);
+        drop(all_read);
+    });
+    let sender = stopped.sender.clone();
+    let waiter = thread::spawn(move || {
+        let ended = match control {
+            Some(mut control) => control.wait(),
+            None => wait_leader(pid).ok(),
+        };
+        let ended = ended.unwrap_or(ExitKind::Code(-1));
+        sender.send(Event::Ended(ended)).ok();
+    });
+    let ended = until_over(&mut tree, stopped);
+    let leader_ended = matches!(ended, Some(Event::Ended(_)));
+    tree.end(GRACE, leader_ended);
+    // The command may have stopped its keeper, which then reports nothing.
+    if lease.is_some() {
+        dismiss(keeper);
     }
-    shim_dir.remove().ok();
-    fs::remove_dir_all(&dir).ok();
-    done
-}
-
-/// Reads what a shim sends, until nothing of its command is left. A command that has ended is
-/// stopped with what it has left.
-fn talk(
-    launch: &Launch,
-    shim: ProcessId,
-    stopped: &Stopped,
-) -> io::Result<(Option<Status>, Vec<u8>)> {
-    let until = Instant::now() + TIME;
-    let mut link = End::new(connect(&launch.socket, START)?)?;
-    let (mut inbox, mut piece, mut text) = (Inbox::default(), vec![0; 64 << 10], Vec::new());
-    say(&mut link, &ToShim::Hello { version: VERSION, from: 0 });
-    // The command ends with this process.
-    say(&mut link, &ToShim::Lease { ms: 1 });
-    // Steps of the stop, and when the next one is due.
-    let (mut steps, mut step_at) = ([Step::Term, Step::Kill].into_iter(), until);
-    let (mut ended, mut is_stopping, mut is_gone) = (None, false, false);
-    while !is_gone {
-        if !is_stopping && (ended.is_some() || stopped.is_stopped()) {
-            step_at = Instant::now();
-        }
-        if Instant::now() >= step_at {
-            (is_stopping, step_at) = (true, Instant::now() + GRACE);
-            match steps.next() {
-                Some(step) => say(&mut link, &ToShim::Signal(step)),
-                // The command may have stopped its shim, which then ends nothing.
-                None => signal_one(shim, StopSignal::Kill),
-            }
-        }
-        if !link.until(Interest::Read, Instant::now() + LOOK)? {
-            continue;
-        }
-        match link.read(&mut piece) {
-            // The shim was killed.
-            Ok(0) => break,
-            Ok(count) => inbox.push(&piece[..count]),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-        while let Some(frame) = inbox.next_frame::<ToDaemon<'_>>().map_err(io::Error::other)? {
-            match frame {
-                ToDaemon::Out { offset, bytes } => {
-                    let room = OUTPUT.saturating_sub(text.len());
-                    text.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                    say(&mut link, &ToShim::Ack { offset: offset + bytes.len() as u64 });
-                }
-                ToDaemon::Exit { stage: Stage::Gone, .. } => {
-                    is_gone = true;
-                    say(&mut link, &ToShim::Exit);
-                }
-                ToDaemon::Exit { status, .. } if !is_stopping => ended = Some(status),
-                _ => {}
-            }
-        }
-    }
+    waiter.join().ok();
+    reap(pid).ok();
+    // A process that has left the tree unseen may hold the pipe open.
+    is_read.recv_timeout(GRACE).ok();
+    let ended = match ended {
+        // An end that came too late must not count for the next command.
+        None => stopped.receiver.try_iter().find(|event| *event == Event::Stopped),
+        ended => ended,
+    };
+    let text = std::mem::take(&mut *locked(&text));
     Ok((ended, text))
 }
 
-/// A lost connection is noticed when it is read.
-fn say(link: &mut End, frame: &ToShim<'_>) {
-    let mut bytes = Vec::new();
-    frame.encode(&mut bytes);
-    link.write_until(Instant::now() + START, &bytes).ok();
+/// Waits for the end of a command, and walks its tree meanwhile, before processes hide. Returns
+/// `None` if its time is up.
+fn until_over(tree: &mut Tree, stopped: &Stopped) -> Option<Event> {
+    let until = Instant::now() + TIME;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        match stopped.receiver.recv_timeout(left.min(WALK)) {
+            Ok(event) => return Some(event),
+            Err(_) if left.is_zero() => return None,
+            Err(_) => drop(tree.refresh()),
+        }
+    }
+}
+
+/// Reads all output, so that the command is never blocked, and keeps its beginning.
+fn read(mut output: impl Read, text: &Mutex<Vec<u8>>) {
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        let count = match output.read(&mut piece) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Ok(0) | Err(_) => return,
+            Ok(count) => count,
+        };
+        let mut text = locked(text);
+        let room = OUTPUT.saturating_sub(text.len());
+        text.extend_from_slice(&piece[..count.min(room)]);
+    }
 }

@@ -100,7 +100,7 @@ impl Workspace {
                 None => commands.push(text.clone()),
             }
         }
-        let checks = Mutex::new(Checks::new(options.shim.clone()));
+        let checks = Mutex::new(Checks::new(options.keeper.clone()));
         Workspace { folders, commands, tools, checks }
     }
 

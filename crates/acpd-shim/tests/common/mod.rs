@@ -125,7 +125,7 @@ impl Host {
         let mut launch = launch(how, state.path());
         let shim_dir = ShimDir::create(state.path(), &launch.marker).unwrap();
         change(&mut launch);
-        let started = start(shim(&shim_dir), &launch, "shim", LONG)?;
+        let started = start(shim(&shim_dir), &launch, LONG)?;
         let waiter = thread::spawn(move || wait_leader(started.shim.pid));
         let waiter = Mutex::new(Some(waiter));
         Ok(Host { shim_dir, launch, started, _state: state, waiter })

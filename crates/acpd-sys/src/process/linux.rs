@@ -18,6 +18,9 @@ const TICK_BITS: u32 = 40;
 /// Bits above them that identify the boot. All of them fit in an `i64`.
 const BOOT_BITS: u32 = 23;
 
+/// A process can adopt orphans.
+pub(crate) const HAS_SUBREAPER: bool = true;
+
 /// Makes this process, instead of init, the parent of orphans below it. Does nothing on other
 /// systems.
 pub fn become_subreaper() -> io::Result<()> {

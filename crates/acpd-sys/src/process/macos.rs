@@ -11,6 +11,8 @@ use nix::unistd::{Pid, getsid};
 use super::{Condition, Entry, ProcessId};
 use crate::users::own_uid;
 
+pub(crate) const HAS_SUBREAPER: bool = false;
+
 #[expect(clippy::unnecessary_wraps, reason = "as on Linux, where it can fail")]
 pub fn become_subreaper() -> io::Result<()> {
     Ok(())

@@ -18,21 +18,6 @@ pub enum Interest {
 }
 
 impl End {
-    /// Writes all bytes; [`io::ErrorKind::TimedOut`] after the deadline.
-    pub fn write_until(&mut self, deadline: Instant, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            if !self.until(Interest::Write, deadline)? {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            match self.write(bytes) {
-                Ok(count) => bytes = &bytes[count..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
     /// Reads until `is_done` with all that was read, `limit` bytes are there or the other end is
     /// closed; [`io::ErrorKind::TimedOut`] after the deadline.
     pub fn read_until(

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use acp_wire::acp::{Implementation, InitializeResult, Services, initialize_params};
 use acp_wire::{ErrorObject, Id, build};
 use acpd_shim::launch::Program;
-use acpd_sys::ladder::{Ladder, Patience, Step};
+use acpd_sys::ladder::{Ladder, Patience, Pauses, Step};
 use acpd_sys::process::{ProcessId, detach_child, reap, reap_orphans, start, try_wait_leader};
 use acpd_sys::tree::Tree;
 use serde::Deserialize;
@@ -151,12 +151,12 @@ fn read_answer(stdout: ChildStdout) -> Option<Answer> {
 /// Waits for the end of all processes, whose input is closed; later with signals.
 fn end(tree: &mut Tree) {
     let patience = Patience { eof: STEP, term: STEP, kill: STEP };
+    let pauses = Pauses { first: LOOK / 10, longest: LOOK / 10 };
     let begin = Instant::now();
-    let mut ladder = Ladder::new(patience, Step::CloseStdin, begin);
-    while !tree.is_empty() && begin.elapsed() < 3 * STEP {
-        if let Some(signal) = ladder.step(Instant::now()).and_then(Step::signal) {
+    Ladder::new(patience, Step::CloseStdin, begin).climb(pauses, |signal| {
+        if let Some(signal) = signal {
             tree.signal_all(signal);
         }
-        thread::sleep(LOOK / 10);
-    }
+        tree.is_empty() || begin.elapsed() >= 3 * STEP
+    });
 }

@@ -127,10 +127,7 @@ impl Supervisor {
             }
             let mut command = std::process::Command::new(exe);
             command.arg("shim").arg(shim_dir.path());
-            // It keeps the shim out of the tree of an agent above acpd, and all below the shim
-            // belongs to an agent.
-            let mark = format!("shim-{}", launch.marker);
-            launch::start(command, &launch, &mark, deadline).map_err(|error| {
+            launch::start(command, &launch, deadline).map_err(|error| {
                 // The next attempt must not meet the processes of this one.
                 while !end_now(&shim_dir) {}
                 refused(with_sources(&error), error.is_permanent(), Some(way_out(&error, hint)))
