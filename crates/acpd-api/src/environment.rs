@@ -1,10 +1,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-/// Variables by name. The values may be secrets, so `Debug` shows the names only.
+/// Variables by name. The values may be secrets, so `Debug` hides them.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Environment(BTreeMap<String, String>);
@@ -23,29 +22,25 @@ impl Environment {
         self.0.is_empty()
     }
 
+    /// Returns the names of all variables.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// Keeps the variables with a wanted name.
     pub fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
         self.0.retain(|name, _| is_wanted(name));
     }
-}
 
-impl From<BTreeMap<String, String>> for Environment {
-    fn from(variables: BTreeMap<String, String>) -> Self {
-        Self(variables)
-    }
-}
-
-impl Deref for Environment {
-    type Target = BTreeMap<String, String>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
+    /// Returns all names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        write!(f, "{} variables", self.0.len())
     }
 }
 
@@ -67,7 +62,7 @@ mod tests {
     #[test]
     fn values_are_not_shown() {
         let secret = Environment(BTreeMap::from([("API_KEY".to_owned(), "s3cret".to_owned())]));
-        assert_eq!(format!("{secret:?}"), r#"{"API_KEY"}"#);
+        assert_eq!(format!("{secret:?}"), "1 variables");
     }
 
     #[test]

@@ -39,14 +39,14 @@ impl fmt::Display for By {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Decision {
     Ask { why: String },
     Answer { option_id: String, verdict: Verdict, by: By },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// Every rule, in order. The first that matches counts.
     pub rules: Vec<RuleReport>,

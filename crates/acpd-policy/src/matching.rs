@@ -1,4 +1,4 @@
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::config::Ruling;
 use crate::glob::Glob;
@@ -6,7 +6,7 @@ use crate::place;
 use crate::rule::{Call, Check, Rule, plain};
 use crate::{allowing, cautious};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RuleReport {
     /// Name of the rule, or `rule N`.
     pub rule: String,

@@ -29,10 +29,7 @@ const CRATES: [(&str, &str); 18] = [
     ("acpd-mcp", "acp-wire acpd-api acpd-client acpd-services acpd-sys acpd-view"),
     ("acpd-tui", "acp-wire acpd-api acpd-client acpd-sys acpd-view"),
     ("acpd-web", "acp-wire acpd-api acpd-client acpd-sys acpd-view"),
-    (
-        "acpctl",
-        "acp-wire acpd-api acpd-client acpd-mcp acpd-policy acpd-sys acpd-tui acpd-view acpd-web",
-    ),
+    ("acpctl", "acp-wire acpd-api acpd-client acpd-mcp acpd-sys acpd-tui acpd-view acpd-web"),
     ("xtask", "acpd-sys acpd-test"),
 ];
 /// Crates in which modules may import each other in a circle.

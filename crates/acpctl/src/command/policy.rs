@@ -4,8 +4,8 @@ use acpd_api::{
     Empty, ExitCode, ForgetParams, PolicyList, PolicyTestParams, RememberedInfo, Untrusted, method,
 };
 use acpd_client::CallError;
-use acpd_policy::{Decision, Explanation, RuleReport};
 use clap::{Args, Subcommand};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::args::Json;
@@ -159,9 +159,47 @@ fn tool_call(args: PolicyTest) -> Value {
     call
 }
 
+#[derive(Debug, Deserialize)]
+struct Explanation {
+    rules: Vec<Rule>,
+    decision: Decision,
+}
+
+#[derive(Debug, Deserialize)]
+struct Rule {
+    #[serde(rename = "rule")]
+    name: Untrusted,
+    ruling: Untrusted,
+    matched: bool,
+    #[serde(default)]
+    might_match: bool,
+    why: Vec<Untrusted>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Decision {
+    Ask { why: Untrusted },
+    Answer { verdict: Untrusted, by: By },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum By {
+    Rule {
+        name: Untrusted,
+    },
+    Remembered {
+        id: i64,
+    },
+    Default,
+    #[serde(other)]
+    Other,
+}
+
 fn explanation(explained: &Explanation) -> Text {
     let mut lines = Text::new();
-    for RuleReport { rule, ruling, matched, might_match, why } in &explained.rules {
+    for Rule { name, ruling, matched, might_match, why } in &explained.rules {
         let (sign, verb) = match (matched, might_match) {
             (true, _) => ("✓", "matches"),
             (false, true) => ("?", "might match"),
@@ -169,20 +207,26 @@ fn explanation(explained: &Explanation) -> Text {
         };
         let why = match why.as_slice() {
             [] => "it has no conditions".into(),
-            why => Text::join(why.iter().map(|why| Untrusted::from(why).into()), "; "),
+            why => Text::join(why.iter().map(Text::from), "; "),
         };
-        let (rule, ruling) = (Untrusted::from(rule), Untrusted::of(ruling));
-        let line = text!("{} `{}` ({}) {}: {}", sign, rule, ruling, verb, why);
+        let line = text!("{} `{}` ({}) {}: {}", sign, name, ruling, verb, why);
         let counts = *matched || *might_match;
         lines += if counts { line } else { Text::styled(Role::Dim, line) } + "\n";
     }
+    let ask = "ask".into();
     let (verdict, why) = match &explained.decision {
-        Decision::Ask { why } => ("ask".into(), Untrusted::from(why).into()),
-        Decision::Answer { verdict, by, .. } => {
-            (Untrusted::of(verdict), text!("by {}", Untrusted::of(by)))
+        Decision::Ask { why } => (&ask, why.into()),
+        Decision::Answer { verdict, by } => {
+            let by = match by {
+                By::Rule { name } => text!("by rule `{}`", name),
+                By::Remembered { id } => text!("by remembered decision {}", id),
+                By::Default => "by the policy's default".into(),
+                By::Other => "by acpd".into(),
+            };
+            (verdict, by)
         }
     };
-    lines + text!("{}: {}\n", Text::styled(style(&verdict), &verdict), why)
+    lines + text!("{}: {}\n", Text::styled(style(verdict), verdict), why)
 }
 
 fn style(verdict: &Untrusted) -> Role {
@@ -201,10 +245,9 @@ mod tests {
     fn every_rule_tells_why_it_matches_or_not() {
         let explained = json!({
             "rules": [
-                {"rule": "no push", "ruling": "reject", "matched": false, "might_match": false,
+                {"rule": "no push", "ruling": "reject", "matched": false,
                     "why": ["the command is not `git push*`"]},
-                {"rule": "rule 2", "ruling": "allow", "matched": true, "might_match": false,
-                    "why": []},
+                {"rule": "rule 2", "ruling": "allow", "matched": true, "why": []},
                 {"rule": "rule 3", "ruling": "reject", "matched": false, "might_match": true,
                     "why": ["the input cannot be read"]}],
             "subject": null, "remembered": null,

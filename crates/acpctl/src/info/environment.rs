@@ -11,7 +11,7 @@ use crate::text::{BOLD, Role, Table, Text, shell_word, text};
 /// is the daemon's age, if known.
 pub(crate) fn lacking(agent: &AgentInfo, age: Option<u64>) -> Option<Text> {
     let here = Environment::own();
-    let is_here = |name: &Untrusted| here.keys().any(|own| is_named(name.raw(), own.as_bytes()));
+    let is_here = |name: &Untrusted| here.names().any(|own| is_named(name.raw(), own.as_bytes()));
     let all_here = agent.lacks.iter().all(is_here);
     sentence(agent, &agent.lacks, age, all_here)
 }
@@ -23,8 +23,7 @@ pub(crate) fn only_here(agent: &AgentInfo, age: Option<u64>) -> Option<Text> {
         agent.inherits.iter().any(|pattern| is_named(pattern.raw(), name.as_bytes()))
             && !agent.inherited.iter().any(|known| known == name)
     };
-    let names: Vec<Untrusted> =
-        here.keys().map(String::as_str).filter(is_wanted).map(Untrusted::from).collect();
+    let names: Vec<Untrusted> = here.names().filter(is_wanted).map(Untrusted::from).collect();
     sentence(agent, &names, age, true)
 }
 

@@ -229,7 +229,7 @@ fn a_client_under_an_agent_cannot_choose_what_agents_inherit() {
         let client = client(&mut bench);
         bench.say(client, &restart);
         let brought = bench.brought.expect("it restarts");
-        brought.keys().cloned().collect::<Vec<_>>()
+        brought.names().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(brought(Bench::plain), ["KEY"]);
     assert_eq!(brought(tool), [""; 0]);

@@ -50,7 +50,7 @@ pub use launch::{
 };
 pub use profile::{
     ClosedBy, Offer, OnInterrupted, OnLimit, OnLost, Profile, Reseed, RestoreMethod, Sharing,
-    StopTimes, Transport,
+    StopTimes, Transport, Variables,
 };
 pub use redacted::redacted;
 pub use resolved::{Config, DEMO_AGENT, policy};

@@ -1,10 +1,11 @@
 //! `[defaults]` and `[agents.NAME]`: profiles of agents. Their defaults are in `defaults.toml`.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acpd_api::Environment;
 use acpd_core::profile::FailureSign;
 pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLimit, OnLost, Reseed, Sharing};
 use schemars::JsonSchema;
@@ -60,8 +61,7 @@ pub struct Profile {
     /// Agents of the catalogue are never downloaded by a start: `acpctl agent install` does that.
     pub prefer_installed: bool,
     /// Environment variables to set. Tables add up; the innermost value of a variable wins.
-    #[serde(with = "As::<Table<VariableName, Word>>")]
-    pub env: Environment,
+    pub env: Variables,
     /// Environment variables whose values are looked up before each start; see
     /// [credentials](#credentials).
     #[serde(with = "As::<Table<VariableName, CredentialFormat>>")]
@@ -343,4 +343,22 @@ pub enum RestoreMethod {
     Resume,
     /// `session/load`, which replays the conversation.
     Load,
+}
+
+/// Environment variables by name. `Debug` shows the names alone: values may be secrets.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct Variables(#[serde(with = "As::<Table<VariableName, Word>>")] BTreeMap<String, String>);
+
+impl Deref for Variables {
+    type Target = BTreeMap<String, String>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }

@@ -7,7 +7,7 @@ use acpd_api::{
     Restored, SessionInfo, SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted,
     method,
 };
-use acpd_client::{LinkError, read_answer, read_result};
+use acpd_client::{LinkError, read_result};
 use acpd_view::Settings;
 use bytes::Bytes;
 use clap::Args;
@@ -91,7 +91,7 @@ impl<'a> Turn<'a> {
             screen: Screen::answer(how.thoughts, how.json),
             is_stream: how.json_stream,
             questions: Questions::default(),
-            place: Place::behind(0),
+            place: Place::Own,
             is_running: false,
         }
     }
@@ -153,9 +153,14 @@ impl<'a> Turn<'a> {
                 _ => continue,
             };
             let Ok(Message::Response { id, outcome }) = parse(&line) else { continue };
-            let is_refused = id == prompt && matches!(outcome, Outcome::Error(_));
-            if is_refused || id == show {
-                return Ok(read_answer(method::SESSION_SHOW, outcome)?);
+            match outcome {
+                Outcome::Error(error) if id == prompt || id == show => {
+                    return Err(CommandError::rpc(&ErrorObject::from_raw(error)));
+                }
+                Outcome::Result(result) if id == show => {
+                    return Ok(read_result(method::SESSION_SHOW, result)?);
+                }
+                _ => {}
             }
         }
     }
@@ -337,36 +342,41 @@ fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Option<T> {
     serde_json::from_str(params).ok()
 }
 
-/// The place of this client's turn among those of others.
-#[derive(Debug)]
-struct Place {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Own,
     /// At most this many turns of others come first: a queued prompt can be withdrawn.
-    ahead: u32,
-    /// Whether this client's turn runs. None after a turn began: its first update shows whose it is.
-    is_own: Option<bool>,
+    Behind(u32),
+    /// A turn began; its first update shows whose turn it is.
+    Unsure(u32),
 }
 
 impl Place {
     fn behind(ahead: u32) -> Place {
-        Place { ahead, is_own: Some(ahead == 0) }
+        if ahead == 0 { Place::Own } else { Place::Behind(ahead) }
     }
 
     fn turn_started(&mut self) {
-        if self.is_own != Some(true) {
-            self.is_own = (self.ahead == 0).then_some(true);
+        match *self {
+            Place::Behind(0) => *self = Place::Own,
+            Place::Behind(left) => *self = Place::Unsure(left),
+            Place::Own | Place::Unsure(_) => {}
         }
     }
 
     fn turn_ended(&mut self) {
-        if self.is_own != Some(true) {
-            *self = Place { ahead: self.ahead.saturating_sub(1), is_own: Some(false) };
+        if let Place::Behind(left) | Place::Unsure(left) = *self {
+            *self = Place::Behind(left.saturating_sub(1));
         }
     }
 
     /// Returns whether a `session/update` belongs to this client's turn. The daemon sends a prompt
     /// to all clients except its sender, before anything else of the turn.
     fn is_ours(&mut self, params: &str) -> bool {
-        *self.is_own.get_or_insert_with(|| !is_prompt(params))
+        if let Place::Unsure(left) = *self {
+            *self = if is_prompt(params) { Place::Behind(left) } else { Place::Own };
+        }
+        *self == Place::Own
     }
 }
 
@@ -413,5 +423,13 @@ mod tests {
         place.turn_ended();
         place.turn_started();
         assert!(place.is_ours(steered) && place.is_ours(ANSWER));
+    }
+
+    #[test]
+    fn without_a_queue_everything_is_ours() {
+        let mut place = Place::behind(0);
+        assert!(place.is_ours(ANSWER));
+        place.turn_started();
+        assert!(place.is_ours(PROMPT));
     }
 }
