@@ -27,6 +27,8 @@ pub(crate) struct CommandError {
     pub(crate) message: Text,
     pub(crate) hints: Vec<Text>,
     stderr: Option<Untrusted>,
+    /// The daemon has another version: it does not know the method.
+    is_unknown: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +48,7 @@ impl CommandError {
         let message = message.into();
         let kind = ErrorKind::Exit(code);
         let (reason, hints, stderr) = (None, Vec::new(), None);
-        CommandError { kind, reason, message, hints, stderr }
+        CommandError { kind, reason, message, hints, stderr, is_unknown: false }
     }
 
     pub(crate) fn printed() -> CommandError {
@@ -98,10 +100,8 @@ impl CommandError {
         }
     }
 
-    /// The daemon has another version: it does not know the method. Agents answer unknown methods
-    /// without a reason of acpd.
     pub(crate) fn is_unknown_method(&self) -> bool {
-        self.reason.is_some() && self.message.as_str().starts_with("acpd has no method")
+        self.is_unknown && self.message.as_str().contains("no method")
     }
 
     /// Returns the text for stderr; empty if the error is already printed.
@@ -140,6 +140,8 @@ impl CommandError {
         let message = Untrusted::from(&error.message);
         let mut failed = CommandError::new(data.reason.into(), paragraph(&message));
         failed.reason = Some(data.reason);
+        // Agents answer unknown methods without `data` of acpd.
+        failed.is_unknown = error.code == code::METHOD_NOT_FOUND;
         failed.stderr = data.stderr.filter(|stderr| !stderr.raw().trim().is_empty());
         let hint = data.hint.or_else(|| way_out(data.reason).map(Untrusted::from));
         failed.hint_if(hint)

@@ -3,10 +3,13 @@
 mod support;
 
 use acp_wire::acp::PermissionRequest;
-use acpd_policy::{Policy, Remembered, Situation, Verdict, decide, explain};
+use acpd_policy::{By, Policy, Remembered, Situation, Verdict, decide, explain};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{CWD, here, params, policy, raw, request, run, subject, subject_of, verdict};
+use support::{CWD, by, here, params, policy, raw, request, run, subject, subject_of, verdict};
+
+const OPERATORS: [&str; 14] =
+    [";", "&", "&&", "|", "||", "\n", "\r", "`", "$(", "<(", ">(", ">", "<", "\0"];
 
 /// Any JSON, with the members that matter more often than chance would have them.
 fn value() -> impl Strategy<Value = Value> {
@@ -81,6 +84,50 @@ proptest! {
             let reports = explained.rules.into_iter().flat_map(|rule| rule.why);
             prop_assert!(reports.chain(explained.subject.map(|s| s.to_string()))
                 .all(|line| !line.contains(char::is_control)));
+        }
+    }
+
+    #[test]
+    fn a_wildcard_never_allows_a_shell_operator(
+        start in "(git |)[ -~]{0,12}",
+        operator in prop::sample::select(OPERATORS.to_vec()),
+        end in "[ -~]{1,12}",
+        form in 0..4,
+    ) {
+        let policy = policy("rules = [
+            { decision = 'allow', command = ['git *', '*', '?*', '[!a]*'] },
+            { decision = 'allow', kind = 'execute', title = '*' },
+        ]");
+        // Blanks at the end are no operators.
+        prop_assume!(!end.trim().is_empty() && !start.trim().is_empty());
+        let line = format!("{start}{operator}{end}");
+        let command = match form {
+            0 => json!(line),
+            1 => json!(["bash", "-lc", line]),
+            2 => json!(["git", line]),
+            _ => json!(shlex::try_join(["sh", "-c", line.replace('\0', ";").as_str()])
+                .expect("it can be quoted")),
+        };
+        let call = json!({"kind": "execute", "title": line, "rawInput": {"command": command}});
+        prop_assert_eq!(support::outcome(&policy, call), None);
+    }
+
+    #[test]
+    fn the_first_rule_that_matches_is_the_one_that_is_named(
+        rules in prop::collection::vec((0_usize..3, 0_usize..3), 0..8),
+    ) {
+        let kinds = ["read", "edit", "execute"];
+        let rulings = ["ask", "allow", "reject"];
+        let texts = rules.iter().map(|(ruling, kind)| {
+            format!("[[rules]]\ndecision = '{}'\nkind = '{}'\n", rulings[*ruling], kinds[*kind])
+        });
+        let policy = policy(&texts.collect::<Vec<_>>().concat());
+        for (at, kind) in kinds.iter().enumerate() {
+            let first = rules.iter().position(|(_, kind)| *kind == at);
+            let decision = decide(&policy, &[], &here(), &request(&params(json!({"kind": kind}))));
+            let wanted = first.filter(|first| rules[*first].0 != 0);
+            let name = wanted.map(|first| By::Rule { name: format!("rule {}", first + 1) });
+            prop_assert_eq!(by(&decision), name.as_ref());
         }
     }
 

@@ -73,8 +73,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Hands a batch to the writer's thread. Never waits; the caller limits how many batches wait.
-    /// An error means that the thread has died.
+    /// Hands a batch to the writer's thread. Never waits: the caller reads no agents while too many
+    /// batches wait. An error means that the thread has died.
     pub fn commit(&self, batch: CommitBatch) -> Result<(), SendError<CommitBatch>> {
         self.batches.send(batch)
     }

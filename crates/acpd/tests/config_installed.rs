@@ -22,8 +22,12 @@ impl Machine {
     }
 
     fn look(&self, command: &[&str]) -> Installed {
+        self.look_with(command, "")
+    }
+
+    fn look_with(&self, command: &[&str], more: &str) -> Installed {
         let cwd = self.path("project").display().to_string();
-        let text = format!("[agents.mine]\ncommand = {command:?}\ncwd = '{cwd}'");
+        let text = format!("[agents.mine]\ncommand = {command:?}\ncwd = '{cwd}'\n{more}");
         let config = config::parse(Path::new("config.toml"), &text).unwrap();
         let path = self.path("prefix/bin");
         let env = [("HOME", self.0.path()), ("PATH", &path)]
@@ -164,6 +168,14 @@ fn what_is_not_understood_exactly_is_left_alone() {
     ] {
         assert_eq!(machine.look(command), Installed::Other, "{command:?}");
     }
+}
+
+#[test]
+fn it_can_be_switched_off() {
+    let machine = Machine::new();
+    machine.tool("agent", "1.2.3");
+    let look = machine.look_with(&["uvx", "agent"], "prefer_installed = false");
+    assert_eq!(look, Installed::Other);
 }
 
 #[test]

@@ -350,23 +350,24 @@ fn of_several(
     always: bool,
     ui: &mut Ui,
 ) -> Result<Option<String>> {
-    let (verb, mut kinds) = if is_yes {
-        ("allow", ["allow_once", "allow_always"])
-    } else {
-        ("deny", ["reject_once", "reject_always"])
-    };
-    if always {
-        kinds.reverse();
-    }
-    // If no option is of the first kind, those of the next one are meant.
-    let of_kind = kinds.map(|kind| options.iter().filter(|option| option.kind == kind).collect());
-    let several = of_kind.into_iter().find(|of: &Vec<_>| !of.is_empty()).unwrap_or_default();
+    let several = meant(options, is_yes, always);
     if several.len() < 2 {
         return Ok(None);
     }
+    let verb = if is_yes { "allow" } else { "deny" };
     let command = text!("{}{}", verb, if always { " --always" } else { "" });
     let why = text!("{} options of the question mean `{}`", several.len(), command);
     chosen_option(found, &several, why, &command, ui).map(Some)
+}
+
+/// Returns the options that yes or no can mean: those of the matching kind, or else of the next
+/// kind.
+fn meant(options: &[OptionInfo], is_yes: bool, always: bool) -> Vec<&OptionInfo> {
+    let (once, forever) =
+        if is_yes { ("allow_once", "allow_always") } else { ("reject_once", "reject_always") };
+    let kinds = if always { [forever, once] } else { [once, forever] };
+    let of_kind = kinds.map(|kind| options.iter().filter(|option| option.kind == kind).collect());
+    of_kind.into_iter().find(|of: &Vec<_>| !of.is_empty()).unwrap_or_default()
 }
 
 /// Asks on a terminal; otherwise fails with the list of commands. acpctl never guesses.
@@ -524,5 +525,23 @@ mod tests {
         ");
         let none = only(Vec::new()).unwrap_err();
         assert_eq!(none.code(), ExitCode::NotFound);
+    }
+
+    fn options(kinds: &[&str]) -> Vec<OptionInfo> {
+        let option = |kind: &&str| {
+            let option_id = format!("o-{kind}").into();
+            OptionInfo { option_id, name: (*kind).into(), kind: (*kind).into() }
+        };
+        kinds.iter().map(option).collect()
+    }
+
+    #[test]
+    fn the_kind_that_says_so_comes_before_the_other_one() {
+        let all = options(&["allow_once", "allow_always", "allow_always", "reject_once"]);
+        let count = |is_yes, always| meant(&all, is_yes, always).len();
+        assert_eq!(count(true, false), 1, "the one plain yes");
+        assert_eq!(count(true, true), 2);
+        assert_eq!(count(false, true), 1);
+        assert!(meant(&options(&["chooser"]), true, false).is_empty());
     }
 }

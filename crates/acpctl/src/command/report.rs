@@ -97,6 +97,8 @@ fn write(file: &Path, text: &str) -> Result {
 }
 
 const LOG_LINES: usize = 200;
+/// Last bytes of these lines.
+const MAX_LOG_BYTES: usize = 1 << 20;
 const MAX_SESSIONS: usize = 50;
 const MAX_VERSION_LENGTH: usize = 60;
 
@@ -280,7 +282,8 @@ fn log(paths: &Paths, manager: Option<&Service>) -> String {
     if log.is_empty() {
         return "Nothing has been written.".to_owned();
     }
-    let mut text = block("text", &clean(&log));
+    let from = log.ceil_char_boundary(log.len().saturating_sub(MAX_LOG_BYTES));
+    let mut text = block("text", &clean(&log[from..]));
     let size = |path: &Path| path.metadata().map_or(0, |file| file.len());
     let agent = paths.agent_log("agent");
     let files = agent.parent().and_then(|dir| std::fs::read_dir(dir).ok());

@@ -475,10 +475,15 @@ fn is_state(name: &str) -> bool {
 
 /// Returns a directory, if there is one, and its entries with acpd's names.
 fn own(dir: &Path, is_own: &dyn Fn(&str) -> bool) -> Result<Option<(PathBuf, Vec<PathBuf>)>> {
-    if !dir.is_dir() {
-        return Ok(None);
-    }
-    let entries = fs::read_dir(dir).map_err(|error| CommandError::file("read", dir, &error))?;
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(CommandError::file("read", dir, &error)),
+    };
     let own = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_own));
     let mut own: Vec<PathBuf> = own.map(|entry| entry.path()).collect();
     own.sort();

@@ -10,7 +10,7 @@ use std::env;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use acpd_api::{DaemonInfo, ExitCode};
 use acpd_client::{Connection, Paths, daemon_exe};
@@ -192,7 +192,10 @@ impl Service {
     pub(crate) fn last_log(&self, lines: usize) -> String {
         match self.manager {
             Manager::Systemd => {
-                output_of(&mut systemd::log_command(false, lines)).unwrap_or_default()
+                // One that fails may have printed something.
+                let output = systemd::log_command(false, lines).stdin(Stdio::null()).output();
+                let text = |output: Output| String::from_utf8_lossy(&output.stdout).into_owned();
+                output.map(text).unwrap_or_default()
             }
             Manager::Launchd => home()
                 .map_or_else(|_| String::new(), |home| log_file::last(&launchd::log(&home), lines)),

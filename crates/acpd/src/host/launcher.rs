@@ -31,7 +31,7 @@ const START: Duration = Duration::from_secs(10);
 const MEMORY: u64 = 4 << 20;
 /// Output that a shim keeps on disk in addition, in bytes.
 const SPOOL: u64 = 256 << 20;
-/// From SIGTERM to SIGKILL of a command whose daemon has died.
+/// From SIGTERM to SIGKILL of a command that is killed or released, or whose daemon has died.
 pub const COMMAND_GRACE: Duration = Duration::from_secs(1);
 /// A line has room, wherever it starts.
 const _: () = assert!(2 * config::LONGEST_LINE < MEMORY + SPOOL);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::str;
 
 /// The last bytes of a stream.
+#[derive(Clone)]
 pub(super) struct Kept {
     bytes: VecDeque<u8>,
     limit: usize,

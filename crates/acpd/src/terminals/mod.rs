@@ -76,11 +76,15 @@ struct State {
 /// Code and name of the signal; both are missing if the exit is unknown.
 type Exit = (Option<u32>, Option<String>);
 
-impl State {
-    /// Returns the last output as text, and whether there was more before.
-    fn text(&self) -> (String, bool) {
-        self.kept.text(self.exit.is_some())
-    }
+/// Returns the last output as text, whether there was more before, and the exit. The lock is held
+/// for a copy of the bytes only: the runtime waits for it.
+fn output_of(state: &Mutex<State>) -> (String, bool, Option<Exit>) {
+    let (kept, exit) = {
+        let state = locked(state);
+        (state.kept.clone(), state.exit.clone())
+    };
+    let (text, truncated) = kept.text(exit.is_some());
+    (text, truncated, exit)
 }
 
 impl Terminals {
@@ -142,11 +146,7 @@ impl Terminals {
         let state = Arc::clone(&held.state);
         // Off the runtime: it may be long.
         spawn_blocking(move || {
-            let (output, truncated, exit) = {
-                let state = locked(&state);
-                let (output, truncated) = state.text();
-                (output, truncated, state.exit.clone())
-            };
+            let (output, truncated, exit) = output_of(&state);
             let mut result = json!({ "output": output, "truncated": truncated });
             if let Some((code, signal)) = exit {
                 result["exitStatus"] = json!({ "exitCode": code, "signal": signal });
@@ -160,8 +160,9 @@ impl Terminals {
         let Some(held) = self.held.get(&terminal) else { return };
         let (state, done) = (Arc::clone(&held.state), self.done.clone());
         spawn_blocking(move || {
-            let text = locked(&state).text();
-            done.send(Input::TerminalSeen { terminal, tail: tail_of(text, GROWING) }).ok();
+            let (text, truncated, _) = output_of(&state);
+            let tail = tail_of((text, truncated), GROWING);
+            done.send(Input::TerminalSeen { terminal, tail }).ok();
         });
     }
 
@@ -228,7 +229,8 @@ impl Running {
                     Some((_, HostEvent::Exited { .. })) => self.ended(),
                     Some((_, HostEvent::Gone)) => return shim.tell(ToHost::Forget),
                     Some(_) => {}
-                    None => return,
+                    // The task that talks with the shim has died.
+                    None => return self.ended(),
                 },
                 _ = stopped.recv(), if !is_stopped => {
                     is_stopped = true;
@@ -254,12 +256,16 @@ impl Running {
             Some(Status::Signal(number)) => (None, Some(signal_name(*number))),
             Some(Status::Closed | Status::Unknown) | None => (None, None),
         };
-        let text = {
+        {
             let mut state = locked(&self.state);
+            // It was reported before.
+            if state.exit.is_some() {
+                return;
+            }
             state.exit = Some((code, signal.clone()));
-            state.text()
-        };
-        let end = TerminalEnd { code, signal, tail: tail_of(text, SHOWN) };
+        }
+        let (text, truncated, _) = output_of(&self.state);
+        let end = TerminalEnd { code, signal, tail: tail_of((text, truncated), SHOWN) };
         self.done.send(Input::TerminalEnded { terminal: self.terminal, end }).ok();
     }
 }

@@ -62,6 +62,24 @@ fn an_agent_may_be_talked_with_over_tcp() {
 }
 
 #[test]
+fn environment_tables_and_lists_add_up() {
+    let config = read(
+        r#"
+        defaults.env = { A = "defaults", B = "defaults" }
+        defaults.inherit_env = ["COMPANY_*", "GH_TOKEN"]
+        [agents.copilot]
+        env.B = "agent"
+        inherit_env = ["MINE"]
+        "#,
+    );
+    let copilot = config.agent("copilot").unwrap();
+    assert_eq!(copilot.env["A"], "defaults");
+    assert_eq!(copilot.env["B"], "agent");
+    let expected = ["COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN", "GH_HOST", "COMPANY_*", "MINE"];
+    assert_eq!(copilot.inherit_env, expected);
+}
+
+#[test]
 fn a_command_is_a_program_with_the_known_arguments_or_all_words() {
     for (lines, command) in [
         ("command = '/opt/copilot'", &["/opt/copilot", "--acp"][..]),

@@ -82,6 +82,30 @@ fn the_committed_schema_is_the_generated_one() {
     assert!(committed == *SCHEMA, "{hint}");
 }
 
+/// Each word that is a key anywhere, in each table.
+#[test]
+fn the_keys_of_each_table_are_those_that_acpd_knows_there() {
+    let words: BTreeSet<&str> = TABLES.iter().flat_map(|(_, pointer)| keys_at(pointer)).collect();
+    assert!(words.len() > 80, "{words:?}");
+    let mut strangers = 0;
+    for (header, pointer) in TABLES {
+        let keys = keys_at(pointer);
+        assert!(!keys.is_empty(), "{pointer}");
+        for word in &words {
+            if header.contains(&format!("\n{word} =")) {
+                continue;
+            }
+            // No key takes a date, and no table is one.
+            let said = mistakes(&format!("{header}\n{word} = 1979-05-27\n"));
+            let unknown = ["unknown key", "unknown field", "cannot be set"];
+            let is_unknown = said.iter().any(|said| unknown.iter().any(|it| said.contains(it)));
+            assert_eq!(keys.contains(word), !is_unknown, "`{word}` in `{header}`: {said:?}");
+            strangers += u32::from(is_unknown);
+        }
+    }
+    assert!(strangers > 1000, "{strangers}");
+}
+
 /// Values that fit somewhere, and values that fit nowhere.
 const VALUES: [&str; 36] = [
     "true",

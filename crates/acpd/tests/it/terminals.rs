@@ -78,6 +78,24 @@ fn shown(env: &TestEnv, session: &str) -> String {
 }
 
 #[test]
+fn a_killed_command_keeps_its_output_and_its_exit() {
+    let env = home([agent()]);
+    let file = line(&env, "trap '' TERM; echo out; echo err >&2; while :; do sleep 600; done");
+    let mut client = env.client("echo");
+    let session = client.new_session(&env.work("main"), Some("cmd"));
+    let calls = "[terminal kill] [terminal wait_for_exit] [terminal output]";
+    client.prompt(&session, &format!("[terminal create {file}] [pause middle] {calls}"));
+    until("both outputs", || shown(&env, "cmd").contains("err").then_some(()));
+    env.release("middle");
+    until("the answers", || env.said("cmd").contains("terminal output").then_some(()));
+    let said = env.said("cmd");
+    let exit = json!({"exitCode": null, "signal": "SIGKILL"});
+    assert_eq!(told(&said, "wait_for_exit"), exit);
+    let output = json!({"output": "out\nerr\n", "truncated": false, "exitStatus": exit});
+    assert_eq!(told(&said, "output"), output);
+}
+
+#[test]
 fn a_command_gets_no_credential_of_its_agent() {
     let wanted = "{ TOKEN = { env = 'SOME_TOKEN' } }";
     let env = home([agent().set("credentials", wanted)]);

@@ -1,7 +1,7 @@
 //! `acpctl session log`: the conversation or its end.
 
 use acp_wire::{Message, parse};
-use acpd_api::{Empty, InteractionList, SessionInfo, method};
+use acpd_api::{Empty, InteractionInfo, InteractionList, SessionInfo, method};
 use acpd_client::Connection;
 use acpd_view::Settings;
 use clap::Args;
@@ -84,8 +84,8 @@ pub(super) fn log(args: &Log, ui: &mut Ui) -> Result {
     // Questions are not in the journal: they may be answered at any time.
     if in_turn {
         let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
-        let id = Some(&session.session_id);
-        for open in list.interactions.iter().filter(|open| open.session_id.as_ref() == id) {
+        let is_its = |open: &&InteractionInfo| open.is_of(&session.agent, &session.session_id);
+        for open in list.interactions.iter().filter(is_its) {
             ui.warn(waits(open));
         }
     }

@@ -49,7 +49,7 @@ impl Supervisor {
             if !link.outbox.is_empty() {
                 link.write()?;
             }
-            // No output follows the leader's end, so no room is needed.
+            // No output of an agent follows its leader's end, and that of a command needs no room.
             let has_room = self.reported >= Reported::Ended || self.output.has_room();
             let may_read = reports.is_empty() && has_room;
             // A shim that is not read is not silent.
