@@ -310,11 +310,8 @@ impl Clients {
         is_quiet: bool,
     ) {
         let JournalHead { session, head, .. } = journal;
-        let Some((lagged, takes_notices)) =
-            self.connected.get(&client).map(|here| (here.lagged, here.takes_notices()))
-        else {
-            return;
-        };
+        let Some(here) = self.connected.get(&client) else { return };
+        let (lagged, notices) = (here.lagged, here.view.notices);
         let Some(attachment) = self.attachment_mut(client, session) else { return };
         if after < head || history.is_some() {
             attachment.cursor = Cursor::Reading { history };
@@ -329,7 +326,7 @@ impl Clients {
         attachment.cursor = Cursor::Live;
         let has_position = std::mem::replace(&mut attachment.has_position, true);
         cx.send_all(attachment.deferred.drain(..).map(|(_, effect)| effect));
-        if !(is_quiet && has_position) && !self.tell_cursor(cx, client, journal) && takes_notices {
+        if !(is_quiet && has_position) && !self.tell_cursor(cx, client, journal) && notices {
             cx.send(Effect::Client(client, ToClient::Line(caught_up_line(journal))));
         }
         cx.report(EngineEvent::ClientCaughtUp { client, session });
