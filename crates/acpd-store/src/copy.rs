@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use acpd_api::{CopyReport, Untrusted};
 use acpd_sys::files::{DirError, private_target, put_in_place, stamp};
 use acpd_sys::lock;
 use acpd_sys::paths::Paths;
@@ -50,18 +51,6 @@ pub enum Stage {
     Checked,
     /// The current journal has its second name.
     Kept,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Copied {
-    /// Length of the file in bytes.
-    pub bytes: u64,
-    /// Conversations, with the deleted ones that can still be restored.
-    pub sessions: u64,
-    /// The last use of any session (ms since the epoch).
-    pub updated: Option<u64>,
-    /// The path of the journal that was replaced.
-    pub kept: Option<PathBuf>,
 }
 
 /// Reasons why there is no copy. All files are as before.
@@ -133,7 +122,7 @@ pub fn back_up(
     journal: &Path,
     to: &Path,
     mut tell: impl FnMut(Stage),
-) -> Result<Copied, CopyError> {
+) -> Result<CopyReport, CopyError> {
     let from = read(journal).map_err(|error| match error {
         CopyError::NoFile { path } => CopyError::NothingYet { path },
         other => other,
@@ -154,7 +143,7 @@ pub fn back_up(
     let copied = copy(&from, &partial, &file, &mut tell).and_then(|copied| {
         tell(Stage::Checked);
         rename(&partial, to)?;
-        Ok(copied)
+        Ok(CopyReport { file: name(to), ..copied })
     });
     if copied.is_err() {
         remove(&partial).ok();
@@ -162,7 +151,7 @@ pub fn back_up(
     copied
 }
 
-pub fn look(from: &Path) -> Result<Copied, CopyError> {
+pub fn look(from: &Path) -> Result<CopyReport, CopyError> {
     contents(&read(from)?, from)
 }
 
@@ -173,7 +162,7 @@ pub fn restore(
     journal: &Path,
     index: &Path,
     mut tell: impl FnMut(Stage),
-) -> Result<Copied, CopyError> {
+) -> Result<CopyReport, CopyError> {
     if is_same(from, journal) {
         return Err(CopyError::Itself { path: from.into() });
     }
@@ -191,7 +180,7 @@ pub fn restore(
         // The next daemon makes the index again.
         remove(index)?;
         rename(&new, journal)?;
-        Ok(Copied { kept, ..copied })
+        Ok(CopyReport { file: name(journal), kept: kept.as_deref().map(name), ..copied })
     });
     if restored.is_err() {
         remove(&new).ok();
@@ -235,7 +224,7 @@ fn copy(
     to: &Path,
     file: &File,
     tell: &mut impl FnMut(Stage),
-) -> Result<Copied, CopyError> {
+) -> Result<CopyReport, CopyError> {
     file.set_len(0).map_err(failed("write", to))?;
     // Leftovers of a killed process would be rolled back into the new file.
     remove_ends(to, &BESIDE)?;
@@ -277,11 +266,12 @@ fn copy(
     Ok(copied)
 }
 
-fn contents(conn: &Connection, path: &Path) -> Result<Copied, CopyError> {
-    let read = || -> rusqlite::Result<Copied> {
+fn contents(conn: &Connection, path: &Path) -> Result<CopyReport, CopyError> {
+    let read = || -> rusqlite::Result<CopyReport> {
         let bytes = chores::length(conn)?;
         conn.query_row("SELECT count(*), max(updated) FROM sessions", [], |row| {
-            Ok(Copied {
+            Ok(CopyReport {
+                file: name(path),
                 bytes,
                 sessions: number(row, 0)?,
                 updated: row.get::<_, Option<i64>>(1)?.map(|at| at as u64),
@@ -290,6 +280,10 @@ fn contents(conn: &Connection, path: &Path) -> Result<Copied, CopyError> {
         })
     };
     read().map_err(store_failed(path))
+}
+
+fn name(path: &Path) -> Untrusted {
+    path.display().to_string().into()
 }
 
 /// Numbers of boots and sessions of a journal; `None` if it cannot be read.
@@ -304,7 +298,7 @@ fn continue_from(
     new: &Path,
     old: Option<(u64, u32)>,
     there_was_one: bool,
-) -> Result<Copied, CopyError> {
+) -> Result<CopyReport, CopyError> {
     let mut conn = Connection::open(new).map_err(store_failed(new))?;
     schema::migrate(&mut conn, new)?;
     let (boots, sessions) = old.unwrap_or_default();

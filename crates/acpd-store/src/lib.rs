@@ -37,7 +37,7 @@ mod usage;
 mod writer;
 
 pub use chores::Tidied;
-pub use copy::{Copied, CopyError, Stage, back_up, look, restore};
+pub use copy::{CopyError, Stage, back_up, look, restore};
 pub use error::{OpenError, StoreError};
 pub use open::{check, check_file, open, size_on_disk};
 pub use reader::Reader;

@@ -7,8 +7,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use acpd_api::{CopyLine, CopyReport, ExitCode, Untrusted, json};
-use acpd_store::{Copied, CopyError, Stage};
+use acpd_api::{CopyLine, CopyReport, ExitCode, json};
+use acpd_store::{CopyError, Stage};
 use acpd_sys::limits;
 use acpd_sys::lock::InstanceLock;
 use acpd_sys::paths::Paths;
@@ -21,7 +21,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn back_up(file: &Path) -> Result<(), Failure> {
     let paths = start()?;
-    print_copied(file, acpd_store::back_up(&paths.database(), file, print_progress()))
+    print_copied(acpd_store::back_up(&paths.database(), file, print_progress()))
 }
 
 /// Replaces the journal with a backup, or only reads the backup. After an error everything is as it
@@ -29,12 +29,12 @@ pub fn back_up(file: &Path) -> Result<(), Failure> {
 pub fn restore(file: &Path, check: bool) -> Result<(), Failure> {
     let paths = start()?;
     if check {
-        return print_copied(file, acpd_store::look(file));
+        return print_copied(acpd_store::look(file));
     }
     check::private_dirs(&paths)?;
     let _lock = InstanceLock::acquire(&paths.lock()).map_err(|error| locked(&error))?;
     let (journal, index) = (paths.database(), paths.search_index());
-    print_copied(&journal, acpd_store::restore(file, &journal, &index, print_progress()))
+    print_copied(acpd_store::restore(file, &journal, &index, print_progress()))
 }
 
 /// Makes new files as private as those of a daemon.
@@ -65,14 +65,12 @@ fn print_line(line: &CopyLine) {
     writeln!(out, "{text}").and_then(|()| out.flush()).ok();
 }
 
-fn print_copied(file: &Path, copied: Result<Copied, CopyError>) -> Result<(), Failure> {
-    let Copied { bytes, sessions, updated, kept } = copied.map_err(|error| {
+fn print_copied(copied: Result<CopyReport, CopyError>) -> Result<(), Failure> {
+    let report = copied.map_err(|error| {
         let code = if error.is_missing() { ExitCode::NotFound } else { ExitCode::Error };
         let hint = error.hint();
         Failure { code, ..Failure::new(error, hint) }
     })?;
-    let name = |path: &Path| Untrusted::from(path.display().to_string());
-    let (file, kept) = (name(file), kept.as_deref().map(name));
-    print_line(&CopyLine::Done(CopyReport { file, bytes, sessions, updated, kept }));
+    print_line(&CopyLine::Done(report));
     Ok(())
 }
