@@ -39,8 +39,8 @@ const WAIT: Duration = Duration::from_millis(20);
 /// Boots that a restored journal skips if those of the current journal cannot be read.
 const UNKNOWN_BOOTS: u64 = 1000;
 
-/// Ends of the names of SQLite's files next to a database.
-const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+/// Ends of the names of a database and of SQLite's files next to it.
+const ENDS: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// Stages of a copy. `Copying` is reported many times, the others once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +146,7 @@ pub fn back_up(
         Ok(CopyReport { file: name(to), ..copied })
     });
     if copied.is_err() {
-        remove(&partial).ok();
+        remove(&partial, &ENDS).ok();
     }
     copied
 }
@@ -168,7 +168,7 @@ pub fn restore(
     }
     let source = read(from)?;
     let new = with_end(journal, ".restored");
-    remove(&new)?;
+    remove(&new, &ENDS)?;
     let file = private_target(&new)?;
     let restored = copy(&source, &new, &file, &mut tell).and_then(|_| {
         let old = journal.exists().then(|| numbers(journal));
@@ -178,12 +178,12 @@ pub fn restore(
         let kept = keep(journal)?;
         tell(Stage::Kept);
         // The next daemon makes the index again.
-        remove(index)?;
+        remove(index, &ENDS)?;
         rename(&new, journal)?;
         Ok(CopyReport { file: name(journal), kept: kept.as_deref().map(name), ..copied })
     });
     if restored.is_err() {
-        remove(&new).ok();
+        remove(&new, &ENDS).ok();
     }
     restored
 }
@@ -227,7 +227,7 @@ fn copy(
 ) -> Result<CopyReport, CopyError> {
     file.set_len(0).map_err(failed("write", to))?;
     // Leftovers of a killed process would be rolled back into the new file.
-    remove_ends(to, &BESIDE)?;
+    remove(to, &ENDS[1..])?;
     let failed_store = store_failed(to);
     let mut copied = || -> rusqlite::Result<(Connection, String)> {
         // One transaction: else each commit of a daemon would restart the copy.
@@ -345,7 +345,7 @@ fn keep(journal: &Path) -> Result<Option<PathBuf>, CopyError> {
         }
     }
     let to = kept(free, "");
-    remove(&to)?;
+    remove(&to, &ENDS)?;
     fs::hard_link(journal, &to).map_err(failed("link", journal))?;
     Ok(Some(to))
 }
@@ -377,13 +377,7 @@ fn rename(from: &Path, to: &Path) -> Result<(), CopyError> {
     put_in_place(from, to).map_err(failed("rename", from))
 }
 
-/// Removes a database and SQLite's files next to it.
-fn remove(path: &Path) -> Result<(), CopyError> {
-    remove_ends(path, &[""])?;
-    remove_ends(path, &BESIDE)
-}
-
-fn remove_ends(path: &Path, ends: &[&str]) -> Result<(), CopyError> {
+fn remove(path: &Path, ends: &[&str]) -> Result<(), CopyError> {
     remove_files(path, ends).map_err(|(file, error)| failed("remove", &file)(error))
 }
 
