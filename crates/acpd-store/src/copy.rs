@@ -334,6 +334,11 @@ fn keep(journal: &Path) -> Result<Option<PathBuf>, CopyError> {
     let free = (1..=u32::MAX)
         .find(|n| !kept(*n, "").exists() || is_same(&kept(*n, ""), journal))
         .unwrap_or(1);
+    let to = kept(free, "");
+    let is_linked = is_same(&to, journal);
+    if !is_linked {
+        remove(&to, &ENDS)?;
+    }
     // After emptying its log, the file is complete. The log of a damaged journal is kept next to
     // it.
     if emptied(journal).is_err() {
@@ -344,9 +349,9 @@ fn keep(journal: &Path) -> Result<Option<PathBuf>, CopyError> {
             }
         }
     }
-    let to = kept(free, "");
-    remove(&to, &ENDS)?;
-    fs::hard_link(journal, &to).map_err(failed("link", journal))?;
+    if !is_linked {
+        fs::hard_link(journal, &to).map_err(failed("link", journal))?;
+    }
     Ok(Some(to))
 }
 
