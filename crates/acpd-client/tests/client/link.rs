@@ -282,14 +282,6 @@ fn a_link_that_is_left_says_so_with_its_last_line() {
 }
 
 #[test]
-fn a_link_without_patience_ends_with_its_daemon() {
-    let (_home, listener, mut reader, writer) = linked(Duration::ZERO);
-    drop(accept(&listener));
-    assert!(matches!(reader.recv(), Err(LinkError::Closed)));
-    assert!(writer.send(hello()).is_err());
-}
-
-#[test]
 fn both_directions_may_be_full_at_once() {
     const SIZE: usize = 4 << 20;
     let (_home, listener, mut reader, writer) = linked(PATIENCE);
