@@ -1,11 +1,11 @@
 //! Files of a prompt, and piped text.
 
-mod lines;
 #[cfg(test)]
 mod tests;
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::ops::RangeInclusive;
 use std::path::{self, Path, PathBuf};
 
 use acp_wire::acp::{AgentCapabilities, ContentBlock, fence, file_uri, image_type};
@@ -15,8 +15,6 @@ use base64::engine::general_purpose::STANDARD;
 use mime_guess::MimeGuess;
 use serde_json::{Value, json};
 use thiserror::Error;
-
-use lines::Lines;
 
 /// Most bytes of a file. No agent takes more at once; it can read the part that it needs.
 pub const LIMIT: u64 = 10 * 1024 * 1024;
@@ -109,11 +107,16 @@ impl Attachment {
         let file = Some(Source { name, size });
         let uri = file_uri(&full);
         let Some(lines) = lines else { return Ok(Attachment::Text { uri, mime, text, file }) };
-        let (text, last) = lines.of(&text).ok_or_else(|| {
+        let (first, last) = lines.into_inner();
+        let found = text.split_inclusive('\n').skip(first - 1).take(last - first + 1);
+        let found: Vec<&str> = found.collect();
+        if found.is_empty() {
             let count = text.lines().count();
-            AttachmentError::unfit(format!("{what} has no line {}: it has {count}", lines.first()))
-        })?;
-        let uri = format!("{uri}#L{}:{last}", lines.first());
+            let message = format!("{what} has no line {first}: it has {count}");
+            return Err(AttachmentError::unfit(message));
+        }
+        let (last, text) = (first + found.len() - 1, found.concat());
+        let uri = format!("{uri}#L{first}:{last}");
         Ok(Attachment::Text { uri, mime, text, file })
     }
 
@@ -265,7 +268,7 @@ pub fn prompt_file(path: &Path) -> Result<String> {
 
 /// Splits an argument into path and lines. An existing file whose name ends like lines is meant
 /// whole.
-fn split(argument: &Path) -> Result<(PathBuf, Option<Lines>)> {
+fn split(argument: &Path) -> Result<(PathBuf, Option<RangeInclusive<usize>>)> {
     let whole = || Ok((argument.to_owned(), None));
     if argument.exists() {
         return whole();
@@ -273,12 +276,16 @@ fn split(argument: &Path) -> Result<(PathBuf, Option<Lines>)> {
     let Some((path, lines)) = argument.to_str().and_then(|text| text.rsplit_once(':')) else {
         return whole();
     };
-    if path.is_empty() || !Lines::is_meant(lines) {
+    let is_part = |byte: u8| byte.is_ascii_digit() || byte == b'-';
+    if path.is_empty() || lines.is_empty() || !lines.bytes().all(is_part) {
         return whole();
     }
-    match Lines::parse(lines) {
-        Some(lines) => Ok((PathBuf::from(path), Some(lines))),
-        None => Err(AttachmentError::unfit(format!("`{lines}` does not name lines of `{path}`"))
+    let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
+    match (first.parse(), last.parse()) {
+        (Ok(first), Ok(last)) if 1 <= first && first <= last => {
+            Ok((PathBuf::from(path), Some(first..=last)))
+        }
+        _ => Err(AttachmentError::unfit(format!("`{lines}` does not name lines of `{path}`"))
             .with_hint("lines count from 1: `PATH:10` or `PATH:10-20`")),
     }
 }

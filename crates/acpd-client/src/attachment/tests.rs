@@ -58,8 +58,10 @@ fn what_cannot_be_added_is_named_with_the_reason() {
     };
     let usage = |text: &str| (text.to_owned(), ExitCode::Usage);
     assert_eq!(fails(&lines(&path, "2")), usage("`[DIR]/a.txt` has no line 2: it has 1"));
-    assert_eq!(fails(&lines(&path, "0")), usage("`0` does not name lines of `[DIR]/a.txt`"));
-    assert_eq!(fails(&lines(&path, "3-2")), usage("`3-2` does not name lines of `[DIR]/a.txt`"));
+    for wrong in ["0", "0-1", "3-2", "-3", "3-", "1-2-3", "99999999999999999999999"] {
+        let said = format!("`{wrong}` does not name lines of `[DIR]/a.txt`");
+        assert_eq!(fails(&lines(&path, wrong)), usage(&said));
+    }
     assert_eq!(fails(dir.path()), usage("`[DIR]` is not a file"));
     for content in [&b"\xff\xfe"[..], b"a\0b"] {
         fs::write(&path, content).unwrap();
