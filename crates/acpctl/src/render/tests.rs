@@ -336,6 +336,15 @@ fn subagents_are_lines_and_what_they_say_is_not_shown() {
 }
 
 #[test]
+fn unreadable_updates_are_not_silent() {
+    let updates = [
+        json!({"sessionUpdate": "agent_message_chunk", "content": "not a block"}),
+        json!({"nothing": true}),
+    ];
+    assert_eq!(plain(&updates), "not a block\nan update of the agent could not be read\n");
+}
+
+#[test]
 fn whoever_runs_the_turn_sees_neither_the_prompt_nor_thoughts() {
     let options = Options { thoughts: false, whole: false };
     let updates = [
