@@ -14,6 +14,7 @@ use acpd_core::{
 };
 use acpd_policy::Policy;
 use bytes::Bytes;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 pub(crate) use crate::inputs::{client_line, client_oversized, host_line, host_oversized};
@@ -217,9 +218,7 @@ impl Bench {
 
     /// Like [`Bench::used`], with an agent that can load sessions.
     pub(crate) fn used_and_loadable() -> (Bench, ClientId) {
-        let mut bench = Bench::new();
-        bench.capabilities = Some(json!({"loadSession":true}));
-        bench.with_used()
+        Bench::loadable().with_used()
     }
 
     pub(crate) fn with_used(mut self) -> (Bench, ClientId) {
@@ -230,10 +229,7 @@ impl Bench {
 
     /// A bench with a client that has begun the session `s`.
     pub(crate) fn begun() -> (Bench, ClientId) {
-        let mut bench = Bench::new();
-        let client = bench.plain();
-        bench.session(client, "s");
-        (bench, client)
+        Bench::new().with_begun()
     }
 
     /// The process that was asked for last is there.
@@ -556,7 +552,7 @@ impl Bench {
     pub(crate) fn connect(&mut self, meta: &Value) -> ClientId {
         let client = self.open();
         let params = json!({"protocolVersion":1,"_meta":{"_acpd":meta}});
-        self.say(client, &json!({"id":"init","method":"initialize","params":params}));
+        self.ask(client, "init", "initialize", &params);
         client
     }
 
@@ -631,15 +627,12 @@ impl Bench {
     }
 
     pub(crate) fn agent_refuses(&mut self, request: &Value, code: i64) {
-        let error = json!({"code":code,"message":"no"});
-        self.agent(&json!({"id":request["id"],"error":error}));
+        self.agent_fails(request, &json!({"code":code,"message":"no"}));
     }
 
     pub(crate) fn update(&mut self, session: &str, kind: &str, text: &str) {
         let content = json!({"type":"text","text":text});
-        let update = json!({"sessionUpdate":kind,"content":content});
-        let params = json!({"sessionId":session,"update":update});
-        self.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
+        self.send_update(session, &json!({"sessionUpdate":kind,"content":content}));
     }
 
     pub(crate) fn chunk(&mut self, session: &str, text: &str) {
@@ -649,8 +642,7 @@ impl Bench {
     /// The leader ends; nothing is left of it.
     pub(crate) fn agent_dies(&mut self) {
         self.leader_ends();
-        let host = self.host();
-        self.feed(Input::Host(host, HostEvent::Gone));
+        self.end_process();
     }
 
     pub(crate) fn leader_ends(&mut self) {
@@ -676,7 +668,7 @@ impl Bench {
 
     pub(crate) fn session_with(&mut self, client: ClientId, id: &str, more: &Value) {
         let params = json!({"cwd":self.cwd,"mcpServers":[]});
-        self.say(client, &json!({"id":"new","method":"session/new","params":params}));
+        self.ask(client, "new", "session/new", &params);
         let request = self.heard_one("session/new");
         let mut result = json!({"sessionId":id});
         for (key, value) in more.as_object().into_iter().flatten() {
@@ -695,19 +687,15 @@ impl Bench {
     /// A session that has had one prompt.
     pub(crate) fn used_session(&mut self, client: ClientId, id: &str) {
         self.session(client, id);
-        self.prompt(client, &json!("first"), id, "first");
-        let request = self.heard_one("session/prompt");
-        self.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+        self.run_turn(client, "first", id, "first");
         self.got(client);
     }
 
     /// A session in which a prompt of a plain client runs: the client, and the prompt as the agent got it.
     #[track_caller]
     pub(crate) fn running(&mut self, session: &str, text: &str) -> (ClientId, Value) {
-        let client = self.plain();
-        self.session(client, session);
-        self.prompt(client, &json!(1), session, text);
-        (client, self.heard_one("session/prompt"))
+        let client = self.begin(session);
+        (client, self.start_turn(client, 1, session, text))
     }
 
     /// A used session whose agent has died: its client, and the request by which acpd wants the session
@@ -716,8 +704,7 @@ impl Bench {
     pub(crate) fn restoring(&mut self, session: &str, method: &str) -> (ClientId, Value) {
         let client = self.plain();
         self.used_session(client, session);
-        self.agent_dies();
-        self.pass(1_000);
+        self.restart_agent();
         (client, self.heard_one(method))
     }
 
@@ -741,12 +728,7 @@ impl Bench {
 
     /// The session, as lists show it.
     pub(crate) fn show(&mut self, session: &str) -> Value {
-        let client = self.client(&json!({}));
-        let params = json!({"session":session});
-        self.say(client, &json!({"id":0,"method":"_acpd/session/show","params":params}));
-        let shown = self.got(client)[0]["result"].clone();
-        self.feed(Input::Client(client, ClientEvent::Closed));
-        shown
+        self.command("_acpd/session/show", &json!({"session":session}))["result"].take()
     }
 
     /// The agent's state, as people are told it.
@@ -798,4 +780,384 @@ pub(crate) fn words(lines: &[Value]) -> Vec<String> {
 
 pub(crate) fn methods(lines: &[Value]) -> Vec<&str> {
     lines.iter().map(|line| line["method"].as_str().unwrap_or("answer")).collect()
+}
+
+/// Sequences of steps, and lines that are expected.
+impl Bench {
+    /// A bench whose agent has these capabilities.
+    pub(crate) fn able(capabilities: &Value) -> Bench {
+        Bench { capabilities: Some(capabilities.clone()), ..Bench::new() }
+    }
+
+    /// A bench whose agent can load sessions but not resume them.
+    pub(crate) fn loadable() -> Bench {
+        Bench::new().only_loading()
+    }
+
+    /// A bench whose agent can load and list sessions.
+    pub(crate) fn listing() -> Bench {
+        Bench::able(&json!({"loadSession":true,"sessionCapabilities":{"list":{}}}))
+    }
+
+    /// The same bench with an agent that can load sessions but not resume them.
+    pub(crate) fn only_loading(self) -> Bench {
+        Bench { capabilities: Some(json!({"loadSession":true})), ..self }
+    }
+
+    /// A connection of a process that runs under an agent.
+    pub(crate) fn open_under_agent(&mut self) -> ClientId {
+        self.next_client += 1;
+        let client = ClientId(self.next_client);
+        self.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::Agent(None))));
+        client
+    }
+
+    /// Like [`Bench::begun`], for any bench.
+    pub(crate) fn with_begun(mut self) -> (Bench, ClientId) {
+        let client = self.begin("s");
+        (self, client)
+    }
+
+    /// Like [`Bench::with_begun`], with a client that shows notices.
+    pub(crate) fn with_noticed(mut self) -> (Bench, ClientId) {
+        let client = self.noticed();
+        self.session(client, "s");
+        (self, client)
+    }
+
+    /// Like [`Bench::with_begun`], with a client that can come back.
+    pub(crate) fn with_token(mut self) -> (Bench, ClientId) {
+        let client = self.client(&crate::survival::token());
+        self.session(client, "s");
+        (self, client)
+    }
+
+    /// Adds a client whose turn runs in the session `s`: the client, and the prompt as the agent got it.
+    pub(crate) fn in_turn(mut self, text: &str) -> (Bench, ClientId, Value) {
+        let (client, prompt) = self.running("s", text);
+        (self, client, prompt)
+    }
+
+    /// A plain client that has begun this session.
+    pub(crate) fn begin(&mut self, session: &str) -> ClientId {
+        let client = self.plain();
+        self.session(client, session);
+        client
+    }
+
+    /// A client that shows notices.
+    pub(crate) fn noticed(&mut self) -> ClientId {
+        self.client(&json!({"notices":true}))
+    }
+
+    /// A client whose `initialize` has these params; the answer is taken off.
+    pub(crate) fn introduce(&mut self, params: &Value) -> ClientId {
+        let client = self.open();
+        let mut params = params.clone();
+        params["protocolVersion"] = json!(1);
+        self.ask(client, "init", "initialize", &params);
+        self.got(client);
+        client
+    }
+
+    /// The client resumes this session; the lines that it gets are taken off.
+    pub(crate) fn join(&mut self, client: ClientId, session: &str) {
+        let params = json!({"sessionId":session,"cwd":self.cwd,"mcpServers":[]});
+        self.ask(client, "join", "session/resume", &params);
+        self.got(client);
+    }
+
+    /// A plain client that has resumed this session.
+    pub(crate) fn joined(&mut self, session: &str) -> ClientId {
+        let client = self.plain();
+        self.join(client, session);
+        client
+    }
+
+    /// The client attaches to this session; the lines that it gets are taken off.
+    pub(crate) fn attach(&mut self, client: ClientId, session: &str) {
+        self.ask(client, "attach", "_acpd/session/attach", &json!({"ref":{"session":session}}));
+        self.got(client);
+    }
+
+    /// The connection of the client ends.
+    pub(crate) fn leave(&mut self, client: ClientId) {
+        self.feed(Input::Client(client, ClientEvent::Closed));
+    }
+
+    /// Sends a request of a client.
+    pub(crate) fn ask(
+        &mut self,
+        client: ClientId,
+        id: impl Serialize,
+        method: &str,
+        params: &Value,
+    ) {
+        self.say(client, &json!({"id":id,"method":method,"params":params}));
+    }
+
+    /// Sends a request of a new client and returns the answer.
+    #[track_caller]
+    pub(crate) fn command(&mut self, method: &str, params: &Value) -> Value {
+        let client = self.plain();
+        self.ask(client, "command", method, params);
+        let answer = self.answer(client, "command");
+        self.leave(client);
+        answer
+    }
+
+    /// Sends a client's answer to a request of the agent.
+    pub(crate) fn reply(&mut self, client: ClientId, request: &Value, result: &Value) {
+        self.say(client, &json!({"id":request["id"],"result":result}));
+    }
+
+    /// A client selects an option of a permission request.
+    pub(crate) fn select(&mut self, client: ClientId, request: &Value, option: &str) {
+        let outcome = json!({"outcome":"selected","optionId":option});
+        self.reply(client, request, &json!({"outcome":outcome}));
+    }
+
+    pub(crate) fn cancel(&mut self, client: ClientId, session: &str) {
+        self.say(client, &json!({"method":"session/cancel","params":{"sessionId":session}}));
+    }
+
+    /// Cancels the running turn of the session `s`, and the agent hears of it.
+    #[track_caller]
+    pub(crate) fn cancel_turn(&mut self, client: ClientId) {
+        self.cancel(client, "s");
+        self.heard_one("session/cancel");
+    }
+
+    pub(crate) fn cancel_request(&mut self, client: ClientId, id: impl Serialize) {
+        self.say(client, &json!({"method":"$/cancel_request","params":{"requestId":id}}));
+    }
+
+    /// Returns the answer to this request; the client's other lines are taken off.
+    #[track_caller]
+    pub(crate) fn answer(&mut self, client: ClientId, id: impl Serialize) -> Value {
+        let (id, got) = (json!(id), self.got(client));
+        let is_answer = |line: &&Value| line["id"] == id && line.get("method").is_none();
+        let Some(answer) = got.iter().find(is_answer) else { panic!("no answer to {id}: {got:?}") };
+        answer.clone()
+    }
+
+    /// Returns the first line of this method; the client's other lines are taken off.
+    #[track_caller]
+    pub(crate) fn find(&mut self, client: ClientId, method: &str) -> Value {
+        let got = self.got(client);
+        let line = got.iter().find(|line| line["method"] == method);
+        let Some(line) = line else { panic!("no `{method}`: {got:?}") };
+        line.clone()
+    }
+
+    /// Returns the client's lines, which are of these kinds.
+    #[track_caller]
+    pub(crate) fn expect<const N: usize>(
+        &mut self,
+        client: ClientId,
+        expected: [&str; N],
+    ) -> Vec<Value> {
+        let got = self.got(client);
+        assert_eq!(words(&got), expected, "{got:?}");
+        got
+    }
+
+    /// One of the client's lines is of this kind.
+    #[track_caller]
+    pub(crate) fn expect_some(&mut self, client: ClientId, expected: &str) {
+        let got = words(&self.got(client));
+        assert!(got.iter().any(|word| word == expected), "no `{expected}`: {got:?}");
+    }
+
+    /// The agent is only asked to answer a prompt that has a summary before it.
+    #[track_caller]
+    pub(crate) fn expect_summary(&mut self) -> Value {
+        let prompt = self.heard_one("session/prompt");
+        let blocks = prompt["params"]["prompt"].as_array().expect("blocks");
+        assert_eq!(blocks.len(), 2, "{prompt}");
+        assert!(prompt_text(&prompt).contains(self.summary), "{prompt}");
+        prompt
+    }
+
+    /// The agent is only asked to answer this prompt.
+    #[track_caller]
+    pub(crate) fn expect_prompt(&mut self, text: &str) -> Value {
+        let prompt = self.heard_one("session/prompt");
+        assert_eq!(prompt["params"]["prompt"][0]["text"], text);
+        prompt
+    }
+
+    /// Sends a prompt, and returns the only one that the agent has got.
+    #[track_caller]
+    pub(crate) fn start_turn(
+        &mut self,
+        client: ClientId,
+        id: impl Serialize,
+        session: &str,
+        text: &str,
+    ) -> Value {
+        self.prompt(client, &json!(id), session, text);
+        self.heard_one("session/prompt")
+    }
+
+    /// Sends a prompt to the session `s`, with these members of acpd in its metadata.
+    pub(crate) fn prompt_with(&mut self, client: ClientId, id: u64, text: &str, own: &Value) {
+        let prompt = json!([{"type":"text","text":text}]);
+        let params = json!({"sessionId":"s","prompt":prompt,"_meta":{"_acpd":own}});
+        self.ask(client, id, "session/prompt", &params);
+    }
+
+    /// The agent answers the prompt: the turn is over.
+    pub(crate) fn end_turn(&mut self, prompt: &Value) {
+        self.agent_answers(prompt, &json!({"stopReason":"end_turn"}));
+    }
+
+    /// The agent is only asked to answer a prompt, and does.
+    #[track_caller]
+    pub(crate) fn end_prompt(&mut self) {
+        let prompt = self.heard_one("session/prompt");
+        self.end_turn(&prompt);
+    }
+
+    /// Sends a prompt that runs at once, and lets its turn end.
+    #[track_caller]
+    pub(crate) fn run_turn(
+        &mut self,
+        client: ClientId,
+        id: impl Serialize,
+        session: &str,
+        text: &str,
+    ) {
+        let prompt = self.start_turn(client, id, session, text);
+        self.end_turn(&prompt);
+    }
+
+    /// The agent dies, a prompt follows, and the next process is there.
+    pub(crate) fn prompt_after_crash(
+        &mut self,
+        client: ClientId,
+        id: impl Serialize,
+        session: &str,
+        text: &str,
+    ) {
+        self.agent_dies();
+        self.prompt(client, &json!(id), session, text);
+        self.pass(1_000);
+    }
+
+    /// The agent brings a session back by this method, and gets the prompt that waits for it.
+    #[track_caller]
+    pub(crate) fn bring_back(&mut self, method: &str) -> Value {
+        self.answers(method, &json!({}));
+        self.heard_one("session/prompt")
+    }
+
+    /// The agent refuses to load a session, for now, as often as it is asked.
+    #[track_caller]
+    pub(crate) fn refuse_loads(&mut self) {
+        for _ in 0..3 {
+            self.refuses("session/load", -32602);
+            self.pass(2_000);
+        }
+    }
+
+    /// A client sets the mode of a session.
+    #[track_caller]
+    pub(crate) fn set_mode(&mut self, client: ClientId, session: &str, mode: &str) {
+        let params = json!({"sessionId":session,"modeId":mode});
+        self.ask(client, "mode", "session/set_mode", &params);
+        self.answers("session/set_mode", &json!({}));
+    }
+
+    #[track_caller]
+    pub(crate) fn log_in(&mut self, client: ClientId) {
+        self.ask(client, "login", "authenticate", &json!({"methodId":"m"}));
+        self.answers("authenticate", &json!({}));
+    }
+
+    /// The agent dies, and the next process is there.
+    pub(crate) fn restart_agent(&mut self) {
+        self.agent_dies();
+        self.pass(1_000);
+    }
+
+    /// Like [`Bench::reboot`]; processes are taken over when the test says so.
+    pub(crate) fn reboot_unadopted(&mut self) {
+        self.adopts = false;
+        self.reboot();
+    }
+
+    /// Nothing is left of the last process.
+    pub(crate) fn end_process(&mut self) {
+        let host = self.host();
+        self.feed(Input::Host(host, HostEvent::Gone));
+    }
+
+    /// The agent answers a request with this error.
+    pub(crate) fn agent_fails(&mut self, request: &Value, error: &Value) {
+        self.agent(&json!({"id":request["id"],"error":error}));
+    }
+
+    pub(crate) fn send_update(&mut self, session: &str, update: &Value) {
+        let params = json!({"sessionId":session,"update":update});
+        self.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
+    }
+
+    /// The agent tells these members of a call in the session `s`.
+    pub(crate) fn update_call(&mut self, call: &str, members: &Value) {
+        let mut update = members.clone();
+        update["sessionUpdate"] = "tool_call_update".into();
+        update["toolCallId"] = call.into();
+        self.send_update("s", &update);
+    }
+
+    /// Sends a request of the agent.
+    pub(crate) fn agent_asks(&mut self, id: impl Serialize, method: &str, params: &Value) {
+        self.agent(&json!({"jsonrpc":"2.0","id":id,"method":method,"params":params}));
+    }
+
+    /// The agent asks for a permission with one option, `y`.
+    pub(crate) fn ask_permission(&mut self, id: impl Serialize, session: &str) {
+        let options = json!([{"optionId":"y","name":"Yes","kind":"allow_once"}]);
+        let params = json!({"sessionId":session,"toolCall":{"toolCallId":"t"},"options":options});
+        self.agent_asks(id, "session/request_permission", &params);
+    }
+
+    /// Outcome of the last turn that has ended, as the journal of the only session has it.
+    pub(crate) fn last_outcome(&self) -> Value {
+        let mut lines = self.journal_lines().into_iter();
+        let ended = lines.rfind(|line| line["method"] == "_acpd/turn_ended");
+        ended.expect("a turn ended")["params"]["outcome"].take()
+    }
+
+    /// Lines of all journals.
+    pub(crate) fn journal_lines(&self) -> Vec<Value> {
+        let rows = self.journal.values().flatten();
+        rows.map(|row| serde_json::from_slice(&row.line).expect("JSON")).collect()
+    }
+}
+
+/// Answer to the agent that selects an option.
+pub(crate) fn selected(id: u64, option: &str) -> Value {
+    json!({"id":id,"result":{"outcome":{"outcome":"selected","optionId":option}}})
+}
+
+/// Reason of an error of acpd.
+pub(crate) fn reason(answer: &Value) -> &str {
+    answer["error"]["data"]["_acpd"]["reason"].as_str().unwrap_or_default()
+}
+
+/// Hint of an error of acpd.
+pub(crate) fn hint(answer: &Value) -> &str {
+    answer["error"]["data"]["_acpd"]["hint"].as_str().unwrap_or_default()
+}
+
+/// Text of the first block of a prompt.
+pub(crate) fn prompt_text(prompt: &Value) -> &str {
+    prompt["params"]["prompt"][0]["text"].as_str().expect("a text")
+}
+
+/// Text of a chunk.
+pub(crate) fn text(line: &Value) -> &str {
+    line["params"]["update"]["content"]["text"].as_str().expect("a text")
 }

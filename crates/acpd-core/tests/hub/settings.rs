@@ -5,36 +5,32 @@ use serde_json::{Value, json};
 
 use crate::bench::{Bench, word};
 
-fn modes(current: &str) -> Value {
+pub(crate) fn modes(current: &str) -> Value {
     json!({"currentModeId":current,"availableModes":[
         {"id":"ask","name":"Ask"},{"id":"code","name":"Code"}]})
 }
 
-fn model(current: &str) -> Value {
+pub(crate) fn model(current: &str) -> Value {
     json!([{"id":"model","name":"Model","category":"model","type":"select","currentValue":current,
         "options":[{"value":"big","name":"B"},{"value":"small","name":"S"}]}])
 }
 
 /// A session that is brought back by this method, in which a client has set the mode `code` and the model
 /// `small`: the client, and the request.
-fn set_up(bench: &mut Bench, method: &str) -> (ClientId, Value) {
-    if method == "session/load" {
-        bench.capabilities = Some(json!({"loadSession":true}));
-    }
-    let a = bench.client(&json!({"notices":true}));
+fn set_up(method: &str) -> (Bench, ClientId, Value) {
+    let mut bench = if method == "session/load" { Bench::loadable() } else { Bench::new() };
+    bench.lenient = true;
+    let a = bench.noticed();
     bench.session_with(a, "s", &json!({"modes":modes("ask"),"configOptions":model("big")}));
-    let set = json!({"sessionId":"s","modeId":"code"});
-    bench.say(a, &json!({"id":1,"method":"session/set_mode","params":set}));
-    bench.answers("session/set_mode", &json!({}));
+    bench.set_mode(a, "s", "code");
     let set = json!({"sessionId":"s","configId":"model","value":"small"});
-    bench.say(a, &json!({"id":2,"method":"session/set_config_option","params":set}));
+    bench.ask(a, 2, "session/set_config_option", &set);
     bench.answers("session/set_config_option", &json!({"configOptions":model("small")}));
-    bench.prompt(a, &json!(3), "s", "go");
-    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
-    bench.agent_dies();
-    bench.pass(1_000);
+    bench.run_turn(a, 3, "s", "go");
+    bench.restart_agent();
     bench.got(a);
-    (a, bench.heard_one(method))
+    let request = bench.heard_one(method);
+    (bench, a, request)
 }
 
 fn warnings(lines: &[Value]) -> Vec<&str> {
@@ -56,9 +52,7 @@ fn settings_that_are_not_shown_in_force_are_set_again() {
     ];
     for (answer, expected) in table {
         for method in ["session/resume", "session/load"] {
-            let mut bench = Bench::new();
-            bench.lenient = true;
-            let (a, request) = set_up(&mut bench, method);
+            let (mut bench, a, request) = set_up(method);
             if method == "session/load" {
                 bench.loads(&request, &answer);
             } else {
@@ -69,8 +63,7 @@ fn settings_that_are_not_shown_in_force_are_set_again() {
                 let params = &request["params"];
                 let what = params["configId"].as_str().or(params["modeId"].as_str());
                 set.push(what.expect("a setting").to_owned());
-                let shown = json!({"configOptions":model("small")});
-                bench.agent_answers(&request, &shown);
+                bench.agent_answers(&request, &json!({"configOptions":model("small")}));
             }
             assert_eq!(set, expected, "{method}: {answer}");
             assert_eq!(bench.state("s"), "live");
@@ -81,8 +74,7 @@ fn settings_that_are_not_shown_in_force_are_set_again() {
 
 #[test]
 fn settings_that_the_agent_refuses_again_are_reported_and_no_longer_shown() {
-    let mut bench = Bench::new();
-    let (a, resume) = set_up(&mut bench, "session/resume");
+    let (mut bench, a, resume) = set_up("session/resume");
     bench.agent_answers(&resume, &json!({"modes":modes("ask"),"configOptions":model("big")}));
     // The agent accepts the value and does not show it.
     bench.answers("session/set_config_option", &json!({"configOptions":model("big")}));
@@ -95,17 +87,14 @@ fn settings_that_the_agent_refuses_again_are_reported_and_no_longer_shown() {
     assert_eq!(last("current_mode_update")["params"]["update"]["currentModeId"], "ask");
     let shown = &last("config_option_update")["params"]["update"]["configOptions"];
     assert_eq!(*shown, model("big"));
-    let b = bench.plain();
-    bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
-    assert_eq!(bench.got(b)[0]["result"]["modes"], modes("ask"));
-    bench.prompt(a, &json!(4), "s", "on");
-    bench.heard_one("session/prompt");
+    let resumed = bench.command("session/resume", &json!({"sessionId":"s","cwd":"/w"}));
+    assert_eq!(resumed["result"]["modes"], modes("ask"));
+    bench.start_turn(a, 4, "s", "on");
 }
 
 #[test]
 fn settings_that_are_never_answered_do_not_block_the_session() {
-    let mut bench = Bench::new();
-    let (a, resume) = set_up(&mut bench, "session/resume");
+    let (mut bench, a, resume) = set_up("session/resume");
     bench.agent_answers(&resume, &json!({}));
     bench.heard_one("session/set_config_option");
     bench.pass(30_000);
@@ -125,19 +114,16 @@ fn mode_of_an_option_is_the_one_that_is_set_again() {
             "options":[{"value":"ask","name":"A"},{"value":"code","name":"C"}]}])
     };
     bench.session_with(a, "s", &json!({"modes":modes("ask"),"configOptions":option("ask")}));
-    bench.prompt(a, &json!(0), "s", "go");
-    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
+    bench.run_turn(a, 0, "s", "go");
     let by_option = json!({"sessionId":"s","configId":"mode","value":"code"});
     let by_mode = json!({"sessionId":"s","modeId":"code"});
-    for (method, params) in
-        [("session/set_config_option", by_option), ("session/set_mode", by_mode)]
-    {
-        bench.say(a, &json!({"id":1,"method":method,"params":params}));
+    let ways = [("session/set_config_option", by_option), ("session/set_mode", by_mode)];
+    for (method, params) in ways {
+        bench.ask(a, 1, method, &params);
         bench.answers(method, &json!({"configOptions":option("code")}));
         for answer in [json!({}), json!({"modes":modes("ask"),"configOptions":option("ask")})] {
             bench.pass(20_000);
-            bench.agent_dies();
-            bench.pass(1_000);
+            bench.restart_agent();
             bench.answers("session/resume", &answer);
             let mut last = Value::Null;
             while let Some(request) = bench.heard().pop() {

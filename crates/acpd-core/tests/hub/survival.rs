@@ -1,10 +1,11 @@
 //! The daemon dies, its processes live on.
 
+use acpd_core::Input;
+use acpd_core::ids::ClientId;
 use acpd_core::record::TurnStage;
-use acpd_core::{ClientEvent, ClientOrigin, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, client_line, words};
+use crate::bench::{Bench, client_line, reason, selected, words};
 
 pub(crate) const TOKEN: &str = "0123456789abcdef";
 
@@ -14,23 +15,36 @@ pub(crate) fn token() -> Value {
 
 /// A session with a running prompt of a client that comes back.
 pub(crate) fn working() -> (Bench, Value) {
-    let mut bench = Bench::with_shims();
-    let a = bench.client(&token());
-    bench.session(a, "s");
-    bench.prompt(a, &json!(2), "s", "go");
-    let prompt = bench.heard_one("session/prompt");
+    let (mut bench, a) = Bench::with_shims().with_token();
+    let prompt = bench.start_turn(a, 2, "s", "go");
     bench.got(a);
     (bench, prompt)
 }
 
-pub(crate) fn back(bench: &mut Bench, seq: u64, open: &Value) -> Vec<Value> {
-    let resume = json!({"generation":"","sessions":{"s":seq},"open":open,"asked":[]});
+/// The only client of [`working`].
+const FIRST: ClientId = ClientId(1);
+
+/// The client connects again with these sessions, open requests and questions.
+pub(crate) fn come_back(bench: &mut Bench, resume: &Value) -> (ClientId, Vec<Value>) {
+    let mut resume = resume.clone();
+    resume["generation"] = "".into();
     let client = bench.connect(&json!({"client":{"token":TOKEN,"resume":resume}}));
-    bench.got(client)
+    (client, bench.got(client))
+}
+
+pub(crate) fn back(bench: &mut Bench, seq: u64, open: &Value) -> Vec<Value> {
+    come_back(bench, &json!({"sessions":{"s":seq},"open":open,"asked":[]})).1
 }
 
 pub(crate) fn answer_of(lines: &[Value], id: &Value) -> Option<Value> {
     lines.iter().find(|line| line["id"] == *id && line.get("method").is_none()).cloned()
+}
+
+/// Stop reason in the answer to this prompt.
+#[track_caller]
+pub(crate) fn stop_reason(lines: &[Value], id: u64) -> String {
+    let answer = answer_of(lines, &json!(id)).expect("answered");
+    answer["result"]["stopReason"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -38,20 +52,19 @@ fn a_turn_goes_on_over_the_death_of_the_daemon() {
     let (mut bench, prompt) = working();
     bench.chunk("s", "one");
     let head = bench.journal.values().next().expect("a journal").len() as u64;
-    bench.adopts = false;
-    bench.reboot();
-    let said = bench.agent_says_unheard(
-        &json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":
-        {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"two"}}}}),
-    );
-    let ended =
-        bench.agent_says_unheard(&json!({"id":prompt["id"],"result":{"stopReason":"end_turn"}}));
+    bench.reboot_unadopted();
+    let content = json!({"type":"text","text":"two"});
+    let update = json!({"sessionUpdate":"agent_message_chunk","content":content});
+    let params = json!({"sessionId":"s","update":update});
+    let said = bench.agent_says_unheard(&json!({"method":"session/update","params":params}));
+    let end = json!({"id":prompt["id"],"result":{"stopReason":"end_turn"}});
+    let ended = bench.agent_says_unheard(&end);
     bench.adopt();
     assert_eq!(bench.agent_state(), "ready");
     bench.feed(said);
     bench.feed(ended);
     let got = back(&mut bench, head, &json!([2]));
-    assert_eq!(answer_of(&got, &json!(2)).expect("answered")["result"]["stopReason"], "end_turn");
+    assert_eq!(stop_reason(&got, 2), "end_turn");
     let chunks = words(&got).iter().filter(|word| *word == "agent_message_chunk").count();
     assert_eq!(chunks, 1, "the one that it has not seen");
     assert_eq!(bench.heard(), Vec::<Value>::new());
@@ -63,38 +76,31 @@ fn a_turn_goes_on_over_the_death_of_the_daemon() {
 fn an_answer_that_the_client_did_not_get_waits_for_it() {
     let (mut bench, prompt) = working();
     bench.chunk("s", "one");
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&prompt);
     bench.reboot();
     let got = back(&mut bench, 0, &json!([2]));
-    assert_eq!(answer_of(&got, &json!(2)).expect("kept")["result"]["stopReason"], "end_turn");
+    assert_eq!(stop_reason(&got, 2), "end_turn");
     let order = words(&got);
     let place = |word: &str| order.iter().position(|other| other == word).expect(word);
     assert!(place("result 2") > place("agent_message_chunk"), "behind the lines of its session");
-    assert!(
-        !order.iter().any(|word| word == "user_message_chunk"),
-        "its own words are for the others"
-    );
+    assert!(!order.contains(&"user_message_chunk".to_owned()), "its own words are for the others");
     // The client confirms it: nothing is kept any longer.
-    let client = acpd_core::ids::ClientId(2);
-    bench.say(client, &json!({"method":"_acpd/client/answered","params":{"ids":[2]}}));
+    bench.say(ClientId(2), &json!({"method":"_acpd/client/answered","params":{"ids":[2]}}));
     assert_eq!(bench.snapshot.clients[TOKEN].replies.len(), 0);
 }
 
 #[test]
 fn an_answer_that_the_client_has_is_not_sent_again() {
     let (mut bench, prompt) = working();
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&prompt);
     bench.reboot();
-    let got = back(&mut bench, 9, &json!([]));
-    assert_eq!(answer_of(&got, &json!(2)), None);
+    assert_eq!(answer_of(&back(&mut bench, 9, &json!([])), &json!(2)), None);
     assert_eq!(bench.snapshot.clients[TOKEN].replies.len(), 0);
 }
 
 #[test]
 fn a_line_that_the_process_has_not_got_is_written_once() {
-    let mut bench = Bench::with_shims();
-    let a = bench.client(&token());
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::with_shims().with_token();
     bench.writes = false;
     bench.prompt(a, &json!(2), "s", "go");
     assert_eq!(bench.heard(), Vec::<Value>::new());
@@ -103,40 +109,32 @@ fn a_line_that_the_process_has_not_got_is_written_once() {
     let prompt = bench.heard_one("session/prompt");
     bench.reboot();
     assert_eq!(bench.heard(), Vec::<Value>::new(), "it has it already");
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
-    let got = back(&mut bench, 0, &json!([2]));
-    assert_eq!(answer_of(&got, &json!(2)).expect("answered")["result"]["stopReason"], "end_turn");
+    bench.end_turn(&prompt);
+    assert_eq!(stop_reason(&back(&mut bench, 0, &json!([2])), 2), "end_turn");
 }
 
 #[test]
 fn a_prompt_in_line_stays_in_line_and_its_sender_is_answered() {
     let (mut bench, first) = working();
-    let client = acpd_core::ids::ClientId(1);
-    bench.prompt(client, &json!(3), "s", "more");
+    bench.prompt(FIRST, &json!(3), "s", "more");
     bench.reboot();
     let turns: Vec<_> = bench.snapshot.turns.values().map(|turn| turn.state).collect();
     assert!(matches!(turns[..], [TurnStage::Dispatched { .. }, TurnStage::Queued]));
-    bench.agent_answers(&first, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&first);
     bench.answers("session/prompt", &json!({"stopReason":"max_tokens"}));
     let got = back(&mut bench, 0, &json!([2, 3]));
-    assert_eq!(answer_of(&got, &json!(2)).expect("answered")["result"]["stopReason"], "end_turn");
-    assert_eq!(answer_of(&got, &json!(3)).expect("answered")["result"]["stopReason"], "max_tokens");
+    assert_eq!(stop_reason(&got, 2), "end_turn");
+    assert_eq!(stop_reason(&got, 3), "max_tokens");
 }
 
 #[test]
 fn a_question_stands_and_is_not_asked_twice() {
     let (mut bench, _) = working();
-    let options = json!([{"optionId":"y","name":"Yes","kind":"allow_once"}]);
-    let tool = json!({"toolCallId":"t"});
-    let params = json!({"sessionId":"s","toolCall":tool,"options":options});
-    bench.agent(&json!({"id":7,"method":"session/request_permission","params":params}));
-    let got = bench.got(acpd_core::ids::ClientId(1));
-    let asked = got.iter().find(|line| line["method"] == "session/request_permission");
-    let asked = asked.expect("asked")["id"].clone();
+    bench.ask_permission(7, "s");
+    let asked = bench.find(FIRST, "session/request_permission")["id"].clone();
     bench.reboot();
-    let resume = json!({"generation":"","sessions":{"s":0},"open":[2],"asked":[asked, 12345]});
-    let client = bench.connect(&json!({"client":{"token":TOKEN,"resume":resume}}));
-    let got = bench.got(client);
+    let (client, got) =
+        come_back(&mut bench, &json!({"sessions":{"s":0},"open":[2],"asked":[asked, 12345]}));
     assert!(!words(&got).contains(&"session/request_permission".to_owned()));
     let withdrawn: Vec<_> =
         got.iter().filter(|line| line["method"] == "$/cancel_request").collect();
@@ -144,47 +142,33 @@ fn a_question_stands_and_is_not_asked_twice() {
     assert_eq!(withdrawn[0]["params"]["requestId"], 12345);
     // Another client that attaches is asked, too; the first answer counts.
     let other = bench.plain();
-    bench.say(
-        other,
-        &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}),
-    );
-    assert!(words(&bench.got(other)).contains(&"session/request_permission".to_owned()));
-    let outcome = json!({"outcome":{"outcome":"selected","optionId":"y"}});
-    bench.say(client, &json!({"id":asked,"result":outcome}));
-    let heard = bench.heard();
-    assert_eq!(heard.len(), 1);
-    assert_eq!(heard[0]["id"], 7);
-    assert_eq!(heard[0]["result"]["outcome"]["optionId"], "y");
+    bench.ask(other, 1, "session/resume", &json!({"sessionId":"s","cwd":"/w"}));
+    bench.expect_some(other, "session/request_permission");
+    bench.select(client, &json!({"id":asked}), "y");
+    assert_eq!(bench.heard(), [selected(7, "y")]);
 }
 
 #[test]
 fn a_session_that_was_being_made_is_made() {
     let mut bench = Bench::with_shims();
     let a = bench.client(&token());
-    let params = json!({"cwd":"/w","mcpServers":[]});
-    bench.say(a, &json!({"id":"new","method":"session/new","params":params}));
+    bench.ask(a, "new", "session/new", &json!({"cwd":"/w","mcpServers":[]}));
     let request = bench.heard_one("session/new");
     bench.chunk("s", "early");
     bench.reboot();
     bench.agent_answers(&request, &json!({"sessionId":"s"}));
-    let resume = json!({"generation":"","sessions":{},"open":["new"],"asked":[]});
-    let client = bench.connect(&json!({"client":{"token":TOKEN,"resume":resume}}));
-    let got = bench.got(client);
+    let (client, got) = come_back(&mut bench, &json!({"sessions":{},"open":["new"],"asked":[]}));
     assert_eq!(answer_of(&got, &json!("new")).expect("answered")["result"]["sessionId"], "s");
     assert!(words(&got).contains(&"agent_message_chunk".to_owned()), "{got:?}");
     bench.chunk("s", "late");
-    assert!(words(&bench.got(client)).contains(&"agent_message_chunk".to_owned()));
+    bench.expect_some(client, "agent_message_chunk");
 }
 
 #[test]
 fn requests_that_changed_nothing_are_asked_again() {
-    let mut bench = Bench::with_shims();
-    let a = bench.client(&token());
-    bench.session(a, "s");
+    let (mut bench, _) = Bench::with_shims().with_token();
     bench.reboot();
-    let resume = json!({"generation":"","sessions":{},"open":["l", 5],"asked":[]});
-    let client = bench.connect(&json!({"client":{"token":TOKEN,"resume":resume}}));
-    let got = bench.got(client);
+    let (_, got) = come_back(&mut bench, &json!({"sessions":{},"open":["l", 5],"asked":[]}));
     let own = &got[0]["result"]["agentCapabilities"]["_meta"]["_acpd"];
     assert_eq!(own["again"], json!(["l", 5]));
     assert_eq!(own["received"], 1);
@@ -193,9 +177,7 @@ fn requests_that_changed_nothing_are_asked_again() {
 #[test]
 fn a_cancel_that_was_given_still_has_its_time_limit() {
     let (mut bench, _) = working();
-    let client = acpd_core::ids::ClientId(1);
-    bench.say(client, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
-    bench.heard_one("session/cancel");
+    bench.cancel_turn(FIRST);
     bench.reboot();
     assert_eq!(bench.heard(), Vec::<Value>::new(), "it is not sent twice");
     bench.pass(10_000);
@@ -205,8 +187,7 @@ fn a_cancel_that_was_given_still_has_its_time_limit() {
 #[test]
 fn an_agent_that_was_being_stopped_is_stopped() {
     let (mut bench, _) = working();
-    let client = acpd_core::ids::ClientId(1);
-    bench.say(client, &json!({"id":9,"method":"_acpd/agent/stop","params":{"agent":"gem"}}));
+    bench.ask(FIRST, 9, "_acpd/agent/stop", &json!({"agent":"gem"}));
     bench.pass(4_000);
     bench.reboot();
     bench.pass(60_000);
@@ -223,9 +204,7 @@ fn a_process_that_started_while_the_daemon_died_is_told_hello() {
     bench.got(a);
     assert_eq!(bench.spawned.len(), 1);
     bench.reboot();
-    let heard = bench.heard();
-    assert_eq!(heard.len(), 1, "{heard:?}");
-    assert_eq!(heard[0]["method"], "initialize");
+    bench.heard_one("initialize");
 }
 
 #[test]
@@ -234,8 +213,7 @@ fn a_crash_while_no_daemon_was_there_is_a_crash() {
     bench.reboot();
     bench.agent_dies();
     let got = back(&mut bench, 0, &json!([2]));
-    let error = answer_of(&got, &json!(2)).expect("answered");
-    assert_eq!(error["error"]["data"]["_acpd"]["reason"], "agent_exited");
+    assert_eq!(reason(&answer_of(&got, &json!(2)).expect("answered")), "agent_exited");
     bench.pass(1_000);
     assert_eq!(bench.spawned.len(), 2);
 }
@@ -246,7 +224,7 @@ fn a_client_that_is_away_for_too_long_is_forgotten() {
     bench.reboot();
     bench.pass(3_600_001);
     assert_eq!(bench.snapshot.clients.len(), 0);
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&prompt);
     assert_eq!(bench.snapshot.clients.len(), 0);
     let got = back(&mut bench, 0, &json!([2]));
     let own = &got[0]["result"]["agentCapabilities"]["_meta"]["_acpd"];
@@ -256,24 +234,20 @@ fn a_client_that_is_away_for_too_long_is_forgotten() {
 #[test]
 fn a_lost_connection_is_come_back_from_without_a_restart() {
     let (mut bench, prompt) = working();
-    let client = acpd_core::ids::ClientId(1);
-    bench.feed(Input::Client(client, ClientEvent::Closed));
+    bench.leave(FIRST);
     bench.chunk("s", "meanwhile");
     let got = back(&mut bench, 2, &json!([2]));
     assert!(words(&got).contains(&"agent_message_chunk".to_owned()));
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
-    let got = bench.got(acpd_core::ids::ClientId(2));
-    assert_eq!(answer_of(&got, &json!(2)).expect("answered")["result"]["stopReason"], "end_turn");
+    bench.end_turn(&prompt);
+    assert_eq!(stop_reason(&bench.got(ClientId(2)), 2), "end_turn");
 }
 
 #[test]
 fn lines_are_counted_when_they_are_committed() {
     let mut bench = Bench::with_shims();
     let a = bench.client(&token());
-    let params = json!({"cwd":"/w","mcpServers":[]});
-    bench.say(a, &json!({"id":"new","method":"session/new","params":params}));
-    let got = bench.got(a);
-    assert_eq!(got.last().expect("told")["params"], json!({"lines":1}));
+    bench.ask(a, "new", "session/new", &json!({"cwd":"/w","mcpServers":[]}));
+    assert_eq!(bench.got(a).last().expect("told")["params"], json!({"lines":1}));
     bench.say_raw(a, "nonsense");
     assert_eq!(bench.got(a).last().expect("told")["params"], json!({"lines":2}));
     assert_eq!(bench.snapshot.clients[TOKEN].received, 2);
@@ -282,7 +256,7 @@ fn lines_are_counted_when_they_are_committed() {
 #[test]
 fn a_busy_process_has_the_longer_lease() {
     let (mut bench, prompt) = working();
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&prompt);
     assert_eq!(bench.leases, [true, false]);
     bench.reboot();
     assert_eq!(bench.leases, [true, false, false]);
@@ -291,10 +265,9 @@ fn a_busy_process_has_the_longer_lease() {
 #[test]
 fn the_daemon_leaves_alone_or_starts_again() {
     let (mut bench, _) = working();
-    let client = acpd_core::ids::ClientId(1);
-    bench.say(client, &json!({"id":9,"method":"_acpd/daemon/stop","params":{"detach":true}}));
+    bench.ask(FIRST, 9, "_acpd/daemon/stop", &json!({"detach":true}));
     assert_eq!(bench.left, Some(false));
-    bench.say(client, &json!({"id":10,"method":"_acpd/daemon/restart"}));
+    bench.say(FIRST, &json!({"id":10,"method":"_acpd/daemon/restart"}));
     assert_eq!(bench.left, Some(true));
     assert_eq!(bench.stops, [], "agents go on");
 }
@@ -302,30 +275,24 @@ fn the_daemon_leaves_alone_or_starts_again() {
 #[test]
 fn a_daemon_that_is_told_to_stop_is_not_started_again() {
     let (mut bench, _) = working();
-    let client = acpd_core::ids::ClientId(1);
     assert!(bench.hub.refuses_restart().is_none());
-    bench.say(client, &json!({"id":9,"method":"_acpd/daemon/stop"}));
+    bench.say(FIRST, &json!({"id":9,"method":"_acpd/daemon/stop"}));
     assert!(bench.hub.refuses_restart().is_some());
-    bench.got(client);
-    bench.say(client, &json!({"id":10,"method":"_acpd/daemon/restart"}));
+    bench.got(FIRST);
+    bench.say(FIRST, &json!({"id":10,"method":"_acpd/daemon/restart"}));
     assert_eq!(bench.left, None);
-    let refused = bench.got(client).iter().any(|line| {
-        line["id"] == 10 && line["error"]["data"]["_acpd"]["reason"] == "shutting_down"
-    });
-    assert!(refused);
+    assert_eq!(reason(&bench.answer(FIRST, 10)), "shutting_down");
 }
 
 #[test]
 fn a_daemon_that_is_told_to_stop_says_goodbye() {
     for by_person in [true, false] {
         let (mut bench, _) = working();
-        let client = acpd_core::ids::ClientId(1);
         // The client cannot resume, and must start no other daemon.
-        let watcher = acpd_core::ids::ClientId(7);
-        bench.feed(Input::Client(watcher, ClientEvent::Opened(ClientOrigin::User)));
+        let watcher = bench.open();
         bench.say(watcher, &json!({"id":1,"method":"_acpd/watch"}));
         if by_person {
-            bench.say(client, &json!({"id":9,"method":"_acpd/daemon/stop"}));
+            bench.say(FIRST, &json!({"id":9,"method":"_acpd/daemon/stop"}));
         } else {
             // After a stop by the system, or for a restart, clients resume.
             bench.feed(Input::Stop);
@@ -335,7 +302,7 @@ fn a_daemon_that_is_told_to_stop_says_goodbye() {
         bench.agent_dies();
         assert!(bench.exited);
         let goodbye = "_acpd/daemon/stopped".to_owned();
-        for client in [client, watcher] {
+        for client in [FIRST, watcher] {
             assert_eq!(words(&bench.got(client)).contains(&goodbye), by_person);
         }
     }

@@ -1,47 +1,44 @@
 //! Unused sessions: the clients that see them, and their deletion.
 
 use acpd_core::ids::ClientId;
-use acpd_core::{ClientEvent, HostEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, methods};
-use crate::survival::token;
 
 const HOUR: u64 = 3_600_000;
 
 /// The ids that an editor is shown.
 fn listed(bench: &mut Bench, client: ClientId) -> Vec<String> {
-    bench.say(client, &json!({"id":"list","method":"session/list"}));
-    let sessions = bench.got(client)[0]["result"]["sessions"].take();
-    let id = |entry: &Value| entry["sessionId"].as_str().expect("an id").to_owned();
-    sessions.as_array().expect("a list").iter().map(id).collect()
+    ids(bench, client, "session/list")
 }
 
 /// The ids that acpd's own list has.
 fn known(bench: &mut Bench, client: ClientId) -> Vec<String> {
-    bench.say(client, &json!({"id":"list","method":"_acpd/session/list"}));
+    ids(bench, client, "_acpd/session/list")
+}
+
+fn ids(bench: &mut Bench, client: ClientId, list: &str) -> Vec<String> {
+    bench.say(client, &json!({"id":"list","method":list}));
     let sessions = bench.got(client)[0]["result"]["sessions"].take();
     let id = |entry: &Value| entry["sessionId"].as_str().expect("an id").to_owned();
     sessions.as_array().expect("a list").iter().map(id).collect()
 }
 
 fn leave(bench: &mut Bench, client: ClientId, session: &str) {
-    let params = json!({"session":session});
-    bench.say(client, &json!({"id":"gone","method":"_acpd/session/detach","params":params}));
+    bench.ask(client, "gone", "_acpd/session/detach", &json!({"session":session}));
     bench.got(client);
 }
 
 fn open(bench: &mut Bench, client: ClientId, session: &str) {
     let params = json!({"sessionId":session,"cwd":"/w","mcpServers":[]});
-    bench.say(client, &json!({"id":"open","method":"session/load","params":params}));
+    bench.ask(client, "open", "session/load", &params);
     assert!(bench.got(client).iter().any(|line| line["result"].is_object()));
 }
 
 #[test]
 fn an_unused_session_is_listed_to_who_made_it_and_while_somebody_has_it_open() {
-    let mut bench = Bench::new();
-    let (maker, other) = (bench.plain(), bench.plain());
-    bench.session(maker, "s");
+    let (mut bench, maker) = Bench::begun();
+    let other = bench.plain();
     assert_eq!(listed(&mut bench, other), ["s"], "it is open");
     leave(&mut bench, maker, "s");
     assert_eq!(listed(&mut bench, maker), ["s"]);
@@ -51,7 +48,7 @@ fn an_unused_session_is_listed_to_who_made_it_and_while_somebody_has_it_open() {
     assert_eq!(listed(&mut bench, other), ["s"]);
     leave(&mut bench, other, "s");
     assert_eq!(listed(&mut bench, other), Vec::<String>::new());
-    bench.feed(Input::Client(maker, ClientEvent::Closed));
+    bench.leave(maker);
     open(&mut bench, other, "s");
     bench.prompt(other, &json!(1), "s", "go");
     leave(&mut bench, other, "s");
@@ -60,12 +57,10 @@ fn an_unused_session_is_listed_to_who_made_it_and_while_somebody_has_it_open() {
 
 #[test]
 fn a_session_with_a_name_is_listed_and_kept_though_nobody_used_it() {
-    let mut bench = Bench::new();
-    let (maker, other) = (bench.plain(), bench.plain());
-    bench.session(maker, "s");
-    let params = json!({"ref":{"session":"s"},"name":"later"});
-    bench.say(maker, &json!({"id":1,"method":"_acpd/session/rename","params":params}));
-    bench.feed(Input::Client(maker, ClientEvent::Closed));
+    let (mut bench, maker) = Bench::begun();
+    let other = bench.plain();
+    bench.ask(maker, 1, "_acpd/session/rename", &json!({"ref":{"session":"s"},"name":"later"}));
+    bench.leave(maker);
     assert_eq!(listed(&mut bench, other), ["s"]);
     bench.pass(100 * HOUR);
     assert_eq!(listed(&mut bench, other), ["s"]);
@@ -77,7 +72,7 @@ fn what_nobody_used_is_deleted_after_a_day() {
     let maker = bench.plain();
     bench.used_session(maker, "used");
     bench.session(maker, "s");
-    bench.feed(Input::Client(maker, ClientEvent::Closed));
+    bench.leave(maker);
     let other = bench.plain();
     bench.pass(23 * HOUR);
     assert_eq!(known(&mut bench, other), ["used", "s"]);
@@ -101,10 +96,9 @@ fn what_is_open_is_deleted_when_it_is_left_and_not_before() {
 #[test]
 fn the_next_daemon_deletes_them_and_clients_that_come_back_are_waited_for() {
     let (mut bench, _) = Bench::begun();
-    let host = bench.host();
     bench.now += 30 * HOUR;
     bench.reboot();
-    bench.feed(Input::Host(host, HostEvent::Gone));
+    bench.end_process();
     let other = bench.plain();
     bench.pass(5 * 60_000);
     assert_eq!(known(&mut bench, other), ["s"]);
@@ -115,14 +109,12 @@ fn the_next_daemon_deletes_them_and_clients_that_come_back_are_waited_for() {
 #[test]
 fn what_is_open_in_a_client_that_is_away_is_kept_until_it_is_not_waited_for_any_more() {
     for restarts in [false, true] {
-        let mut bench = Bench::with_shims();
-        let maker = bench.client(&token());
-        bench.session(maker, "s");
+        let (mut bench, maker) = Bench::with_shims().with_token();
         bench.pass(30 * HOUR);
         if restarts {
             bench.reboot();
         } else {
-            bench.feed(Input::Client(maker, ClientEvent::Closed));
+            bench.leave(maker);
         }
         bench.pass(HOUR - 1);
         let other = bench.plain();
@@ -134,13 +126,12 @@ fn what_is_open_in_a_client_that_is_away_is_kept_until_it_is_not_waited_for_any_
 
 #[test]
 fn the_agent_keeps_its_copy_of_what_nobody_used() {
-    let mut bench = Bench::new();
     let can = json!({"resume":{},"delete":{},"close":{}});
-    bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":can}));
-    let (maker, other) = (bench.plain(), bench.plain());
-    bench.session(maker, "s");
+    let mut bench = Bench::able(&json!({"loadSession":true,"sessionCapabilities":can}));
+    let maker = bench.begin("s");
+    let other = bench.plain();
     bench.used_session(other, "t");
-    bench.feed(Input::Client(maker, ClientEvent::Closed));
+    bench.leave(maker);
     bench.pass(25 * HOUR);
     assert_eq!(known(&mut bench, other), ["t"]);
     assert_eq!(methods(&bench.heard()), ["session/close"]);
@@ -169,7 +160,7 @@ fn conversation_that_is_not_kept_goes_when_nobody_has_it_open() {
         bench.used_session(maker, id);
     }
     let other = bench.plain();
-    bench.say(maker, &json!({"id":"c","method":"session/close","params":{"sessionId":"closed"}}));
+    bench.ask(maker, "c", "session/close", &json!({"sessionId":"closed"}));
     assert!(bench.got(maker).iter().any(|line| line["result"].is_object()), "it is closed");
     assert_eq!(known(&mut bench, other), ["left", "one", "two"]);
     assert_eq!(bench.snapshot.sessions.len(), 3, "nothing of it is set aside");
@@ -181,10 +172,9 @@ fn conversation_that_is_not_kept_goes_when_nobody_has_it_open() {
     bench.agent_dies();
     bench.pass(HOUR / 2);
     assert_eq!(known(&mut bench, other), ["one", "two"], "somebody has them open");
-    bench
-        .say(other, &json!({"id":"s","method":"_acpd/session/archive","params":{"session":"one"}}));
+    bench.ask(other, "s", "_acpd/session/archive", &json!({"session":"one"}));
     assert!(bench.got(other)[0]["error"].is_object());
-    bench.feed(Input::Client(maker, ClientEvent::Closed));
+    bench.leave(maker);
     bench.pass(HOUR);
     assert_eq!(known(&mut bench, other), Vec::<String>::new());
     assert!(bench.snapshot.sessions.is_empty());

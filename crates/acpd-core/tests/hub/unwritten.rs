@@ -1,12 +1,12 @@
 //! Requests whose batch cannot be written.
 
 use acpd_core::ids::{ClientId, Time};
-use acpd_core::{Batch, ClientEvent, Input};
+use acpd_core::{Batch, Input};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, client_line, words};
-use crate::survival::{back, token};
+use crate::bench::{Bench, client_line, reason, words};
+use crate::survival::back;
 
 /// Lets the store fail over what a client says, and gives what would have been done.
 fn met_by(bench: &mut Bench, client: ClientId, line: &Value) -> Batch {
@@ -32,8 +32,7 @@ fn prompt(id: u64) -> Value {
 fn l12_a_prompt_that_cannot_be_written_is_answered_at_once_and_never_twice() {
     let (mut bench, a) = Bench::begun();
     let unwritten = met_by(&mut bench, a, &prompt(1));
-    let got = bench.got(a);
-    assert_eq!(words(&got), ["error 1"]);
+    let got = bench.expect(a, ["error 1"]);
     let data = &got[0]["error"]["data"]["_acpd"];
     assert_eq!((&data["reason"], &data["hint"]), (&json!("outcome_unknown"), &json!("make room")));
     assert!(got[0]["error"]["message"].as_str().unwrap().contains("may still be carried out"));
@@ -41,12 +40,12 @@ fn l12_a_prompt_that_cannot_be_written_is_answered_at_once_and_never_twice() {
     // There is room again, and it is carried out as it was said.
     bench.feed(Input::StoreWorks);
     bench.run_batch(unwritten);
-    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
+    bench.end_prompt();
     assert!(!words(&bench.got(a)).contains(&"result 1".to_owned()));
     // The id of the request is free.
     bench.say(a, &prompt(1));
-    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
-    assert!(words(&bench.got(a)).contains(&"result 1".to_owned()));
+    bench.end_prompt();
+    bench.expect_some(a, "result 1");
 }
 
 #[test]
@@ -55,9 +54,8 @@ fn l12_a_change_whose_answer_waits_for_the_store_is_answered_at_once_and_never_t
     let rename = json!({"id":1,"method":"_acpd/session/rename",
         "params":{"session":"s","name":"other"}});
     let unwritten = met_by(&mut bench, a, &rename);
-    let got = bench.got(a);
-    assert_eq!(words(&got), ["error 1"]);
-    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "outcome_unknown");
+    let got = bench.expect(a, ["error 1"]);
+    assert_eq!(reason(&got[0]), "outcome_unknown");
     bench.feed(Input::StoreWorks);
     bench.run_batch(unwritten);
     assert!(!words(&bench.got(a)).contains(&"result 1".to_owned()));
@@ -69,26 +67,21 @@ fn l12_an_initialize_that_meets_the_failure_can_be_sent_again() {
     let a = bench.open();
     let initialize = json!({"id":1,"method":"initialize","params":{"protocolVersion":1}});
     let unwritten = met_by(&mut bench, a, &initialize);
-    let failed = bench.got(a);
-    assert_eq!(words(&failed), ["error 1"]);
-    assert_eq!(failed[0]["error"]["data"]["_acpd"]["reason"], "store_failed");
+    assert_eq!(reason(&bench.expect(a, ["error 1"])[0]), "store_failed");
     bench.feed(Input::StoreWorks);
     bench.run_batch(unwritten);
-    let again = json!({"id":2,"method":"initialize","params":{"protocolVersion":1}});
-    bench.say(a, &again);
-    assert_eq!(words(&bench.got(a)), ["result 2"]);
+    bench.ask(a, 2, "initialize", &json!({"protocolVersion":1}));
+    bench.expect(a, ["result 2"]);
 }
 
 #[test]
 fn a_client_that_is_gone_before_it_reads_the_error_gets_the_answer_and_repeats_nothing() {
-    let mut bench = Bench::new();
-    let a = bench.client(&token());
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::new().with_token();
     let unwritten = met_by(&mut bench, a, &prompt(7));
     bench.feed(Input::StoreWorks);
     bench.run_batch(unwritten);
-    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
-    bench.feed(Input::Client(a, ClientEvent::Closed));
+    bench.end_prompt();
+    bench.leave(a);
     let got = back(&mut bench, 0, &json!([7]));
     assert!(words(&got).contains(&"result 7".to_owned()), "{got:?}");
 }
