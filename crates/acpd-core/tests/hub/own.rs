@@ -7,7 +7,7 @@ use acpd_test::fuzz::{Dice, Outcomes};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, host_line, word, words};
+use crate::bench::{Bench, host_line, word};
 use crate::fuzz::of_agent;
 use crate::mangle::of_client;
 use crate::questions::with_policy;
@@ -16,22 +16,19 @@ use crate::questions::with_policy;
 const FORGED: &str = "424242";
 
 /// A client that is told everything, in a turn of its session `s`.
-fn in_a_turn(bench: &mut Bench) -> (ClientId, Value) {
+fn in_a_turn() -> (Bench, ClientId, Value) {
+    let mut bench = Bench::new();
     let client = bench.client(&json!({"seq":true,"notices":true}));
     bench.session(client, "s");
-    bench.prompt(client, &json!(1), "s", "go");
-    let request = bench.heard_one("session/prompt");
+    let request = bench.start_turn(client, 1, "s", "go");
     bench.got(client);
-    (client, request)
+    (bench, client, request)
 }
 
 #[test]
 fn h1_what_an_agent_says_under_acpds_name_reaches_no_client_and_no_journal() {
-    let mut bench = Bench::new();
-    let (a, request) = in_a_turn(&mut bench);
-    let plain = bench.plain();
-    bench.say(plain, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s"}}));
-    bench.got(plain);
+    let (mut bench, a, request) = in_a_turn();
+    let plain = bench.joined("s");
     let before = bench.journal_words();
     let own = method::METHODS.iter().map(|(name, ..)| *name).chain(method::NOTICES.iter().copied());
     for name in own.chain(["_acpd", "_acpd/", "_acpd/no/such", "\\u005facpd/caught_up"]) {
@@ -51,10 +48,10 @@ fn h1_what_an_agent_says_under_acpds_name_reaches_no_client_and_no_journal() {
     assert_eq!(bench.journal_words(), before);
     // Similar names are the agent's own.
     bench.agent_raw(r#"{"method":"_acpdx/y","params":{"sessionId":"s"}}"#);
-    assert_eq!(words(&bench.got(plain)), ["_acpdx/y"]);
+    bench.expect(plain, ["_acpdx/y"]);
     bench.got(a);
-    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
-    assert_eq!(words(&bench.got(a)), ["_acpd/turn_ended", "result 1", "_acpd/auth_changed"]);
+    bench.end_turn(&request);
+    bench.expect(a, ["_acpd/turn_ended", "result 1", "_acpd/auth_changed"]);
 }
 
 #[test]
@@ -62,8 +59,7 @@ fn h1_a_line_loses_what_only_acpd_may_say_and_no_other_byte() {
     let mut bench = Bench::new();
     let (a, b) = (bench.plain(), bench.client(&json!({"seq":true})));
     bench.session(a, "s");
-    bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s"}}));
-    bench.got(b);
+    bench.join(b, "s");
     let line = |own: &str, last: &str| {
         format!(
             r#"{{ "method":"session/update","params":{{{own}"sessionId":"s","update":{{"sessionUpdate":"odd_thing", "n":[{{{own}"x":1.50}}]}}{last}}}}}"#
@@ -81,33 +77,28 @@ fn h1_a_line_loses_what_only_acpd_may_say_and_no_other_byte() {
 #[test]
 fn h1_what_a_client_says_to_acpd_reaches_no_agent_and_no_journal() {
     let mut bench = Bench::new();
-    let (a, b) = (bench.plain(), bench.plain());
+    let a = bench.plain();
     let params = json!({"cwd":"/w","mcpServers":[],"_acpd":1,"_meta":{"_acpd":{"name":"n"},"k":2}});
-    bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
+    bench.ask(a, 1, "session/new", &params);
     let request = bench.heard_one("session/new");
     assert_eq!(request["params"], json!({"cwd":"/w","mcpServers":[],"_meta":{"k":2}}));
     bench.agent_answers(&request, &json!({"sessionId":"s"}));
     bench.got(a);
-    bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s"}}));
-    bench.got(b);
+    let b = bench.joined("s");
     let block = json!({"type":"text","text":"go \"_acpd\":1","_meta":{"_acpd":{"seq":9}}});
     let clean = json!({"type":"text","text":"go \"_acpd\":1","_meta":{}});
-    let params =
-        json!({"sessionId":"s","prompt":[block],"_meta":{"_acpd":{"permissions":"allow"}}});
+    let meta = json!({"_acpd":{"permissions":"allow"}});
+    let params = json!({"sessionId":"s","prompt":[block],"_meta":meta});
     bench.say(a, &json!({"id":2,"method":"session/prompt","params":params,"_acpd":{"mcp":["x"]}}));
     let request = bench.heard_one("session/prompt");
-    assert_eq!(
-        (&request["params"]["prompt"], &request["params"]["_meta"], request.get("_acpd")),
-        (&json!([clean]), &json!({}), None)
-    );
-    let shown = bench.got(b);
-    assert_eq!(shown[0]["params"]["update"]["content"], clean, "to the others, too");
-    let read = json!({"sessionId":"s","path":"/w/x"});
-    bench.say(a, &json!({"id":3,"method":"_vendor/ask","params":{"sessionId":"s","_acpd":[]}}));
+    assert_eq!(request["params"], json!({"sessionId":"s","prompt":[clean],"_meta":{}}));
+    assert_eq!(request.get("_acpd"), None);
+    assert_eq!(bench.got(b)[0]["params"]["update"]["content"], clean, "to the others, too");
+    bench.ask(a, 3, "_vendor/ask", &json!({"sessionId":"s","_acpd":[]}));
     assert_eq!(bench.heard_one("_vendor/ask")["params"], json!({"sessionId":"s"}));
-    bench.agent(&json!({"id":"r","method":"_vendor/want","params":read}));
+    bench.agent_asks("r", "_vendor/want", &json!({"sessionId":"s","path":"/w/x"}));
     let asked = bench.got(a).pop().expect("asked");
-    bench.say(a, &json!({"id":asked["id"],"result":{"_meta":{"_acpd":{}},"x":1}}));
+    bench.reply(a, &asked, &json!({"_meta":{"_acpd":{}},"x":1}));
     assert_eq!(bench.heard()[0]["result"], json!({"_meta":{},"x":1}));
     bench.say(a, &json!({"method":"_acpd","params":{"sessionId":"s"}}));
     assert_eq!(bench.heard(), Vec::<Value>::new());
@@ -115,31 +106,24 @@ fn h1_what_a_client_says_to_acpd_reaches_no_agent_and_no_journal() {
 
 #[test]
 fn m8_an_agents_error_has_no_reason_and_no_hint_of_acpd() {
-    let mut bench = Bench::new();
-    let (a, request) = in_a_turn(&mut bench);
-    let own = json!({"reason":"needs_login","hint":"run this"});
-    let data = json!({"_acpd":own,"details":"x"});
-    bench.agent(&json!({"id":request["id"],"error":{"code":-32603,"message":"no","data":data}}));
-    let got = bench.got(a);
-    assert_eq!(got.last().expect("an answer")["error"]["data"], json!({"details":"x"}));
+    let (mut bench, a, request) = in_a_turn();
+    let data = json!({"_acpd":{"reason":"needs_login","hint":"run this"},"details":"x"});
+    bench.agent_fails(&request, &json!({"code":-32603,"message":"no","data":data}));
+    assert_eq!(bench.got(a).last().expect("an answer")["error"]["data"], json!({"details":"x"}));
     // acpd's own stays, and what the agent says beside it.
-    bench.prompt(a, &json!(2), "s", "again");
-    let request = bench.heard_one("session/prompt");
-    let error = json!({"code":-32000,"message":"no","data":{"_acpd":{"hint":"run this"},"k":1}});
-    bench.agent(&json!({"id":request["id"],"error":error}));
-    let got = bench.got(a);
-    let data = &got.iter().find(|line| line["id"] == 2).expect("an answer")["error"]["data"];
+    let request = bench.start_turn(a, 2, "s", "again");
+    let data = json!({"_acpd":{"hint":"run this"},"k":1});
+    bench.agent_fails(&request, &json!({"code":-32000,"message":"no","data":data}));
+    let data = &bench.answer(a, 2)["error"]["data"];
     assert_eq!((&data["_acpd"]["reason"], &data["k"]), (&json!("needs_login"), &json!(1)));
     assert_ne!(data["_acpd"]["hint"], "run this");
 }
 
 #[test]
 fn m8_an_agent_does_not_say_what_acpd_is() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"_meta":{"_acpd":{"generation":"forged","api":99},"k":1}}));
+    let mut bench = Bench::able(&json!({"_meta":{"_acpd":{"generation":"forged","api":99},"k":1}}));
     let client = bench.connect(&json!({}));
-    let got = bench.got(client);
-    let meta = &got[0]["result"]["agentCapabilities"]["_meta"];
+    let meta = &bench.got(client)[0]["result"]["agentCapabilities"]["_meta"];
     assert_eq!((&meta["k"], &meta["_acpd"]["generation"]), (&json!(1), &json!("")));
     assert_eq!(meta["_acpd"]["api"], acpd_api::API_VERSION);
 }
@@ -178,9 +162,7 @@ fn l7_acpd_can_always_say_the_number_of_a_line() {
 #[test]
 fn h1_a_call_of_which_something_was_taken_out_is_for_a_person() {
     let rules = json!({"rules":[{"name":"make","decision":"allow","command":"make*"}]});
-    let mut bench = with_policy(&rules);
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = with_policy(&rules).with_begun();
     let options = r#"[{"optionId":"y","name":"Yes","kind":"allow_once"},{"optionId":"n","name":"No","kind":"reject_once"}]"#;
     let input = |more: &str| format!(r#""rawInput":{{{more}"command":"make"}}"#);
     let asks = |bench: &mut Bench, id: u32, input: &str| {
@@ -195,8 +177,7 @@ fn h1_a_call_of_which_something_was_taken_out_is_for_a_person() {
             r#"{{"method":"session/update","params":{{"sessionId":"s","update":{{"sessionUpdate":"tool_call","toolCallId":"t{id}","kind":"execute","title":"x",{input}}}}}}}"#
         ));
     };
-    bench.prompt(a, &json!(1), "s", "go");
-    bench.heard();
+    bench.start_turn(a, 1, "s", "go");
     assert_eq!(asks(&mut bench, 1, &input("")), 1, "the rule answers");
     assert_eq!(asks(&mut bench, 2, &input(r#""_acpd":"; rm -rf ~","#)), 0);
     assert_eq!(asks(&mut bench, 3, &input(r#""command":"rm -rf ~","#)), 0);

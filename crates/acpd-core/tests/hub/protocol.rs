@@ -4,21 +4,21 @@ use acp_wire::Id;
 use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, client_line, client_oversized, host_oversized, methods, word, words};
+use crate::bench::{
+    Bench, client_line, client_oversized, host_oversized, methods, reason, word, words,
+};
 use crate::questions::{asks, run};
+use crate::settings::modes;
 
 #[test]
 fn ids_come_back_with_their_type_and_do_not_clash_between_clients() {
-    let mut bench = Bench::new();
-    let (a, b) = (bench.plain(), bench.plain());
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
+    let b = bench.plain();
     for id in ["0", "\"0\"", "-7", "null", "\"a\\u0062\"", "1.5", "1.0", "1e3"] {
         for client in [a, b] {
-            let params = "{\"sessionId\":\"s\",\"modeId\":\"m\"}";
-            bench.say_raw(
-                client,
-                &format!("{{\"id\":{id},\"method\":\"session/set_mode\",\"params\":{params}}}"),
-            );
+            let params = r#"{"sessionId":"s","modeId":"m"}"#;
+            let line = format!(r#"{{"id":{id},"method":"session/set_mode","params":{params}}}"#);
+            bench.say_raw(client, &line);
         }
         let requests = bench.heard();
         assert_eq!(methods(&requests), ["session/set_mode"; 2]);
@@ -49,7 +49,7 @@ fn answers_count_under_each_spelling_of_an_issued_id() {
         assert_eq!(bench.heard(), [json!({"id":5,"result":chosen})]);
         bench.got(a);
         bench.agent(&json!({"id":spelled(prompt),"result":{"stopReason":"end_turn"}}));
-        assert!(words(&bench.got(a)).contains(&"result 1".to_owned()));
+        bench.expect_some(a, "result 1");
         let noted = bench.notes.iter().filter(|note| note.contains("under the id")).count();
         assert_eq!(noted, usize::from(spelled(1).is_string()), "{:?}", bench.notes);
     }
@@ -59,16 +59,13 @@ fn answers_count_under_each_spelling_of_an_issued_id() {
 fn malformed_lines_are_answered_and_harm_nothing() {
     let mut bench = Bench::new();
     let a = bench.plain();
-    for (line, code) in
-        [("{nonsense", -32700), ("[]", -32600), ("[{\"id\":1}]", -32600), ("7", -32600)]
-    {
+    let odd = [("{nonsense", -32700), ("[]", -32600), (r#"[{"id":1}]"#, -32600), ("7", -32600)];
+    for (line, code) in odd {
         bench.say_raw(a, line);
-        let got = bench.got(a);
-        assert_eq!(got.len(), 1);
-        assert_eq!((&got[0]["id"], &got[0]["error"]["code"]), (&json!(null), &json!(code)));
+        assert_eq!(bench.expect(a, ["error null"])[0]["error"]["code"], code);
     }
     bench.say(a, &json!({"id":1,"method":"session/list"}));
-    assert_eq!(words(&bench.got(a)), ["result 1"]);
+    bench.expect(a, ["result 1"]);
 }
 
 #[test]
@@ -85,8 +82,7 @@ fn a_connection_is_initialized_once() {
     let capabilities = bench.capabilities.take();
     bench.say(a, &hello("1", "one"));
     bench.say(a, &hello("2", "two"));
-    let got = bench.got(a);
-    assert_eq!(words(&got), ["error \"2\""]);
+    bench.expect(a, ["error \"2\""]);
     bench.capabilities = capabilities;
     bench.process_starts();
     let got = bench.got(a);
@@ -108,19 +104,17 @@ fn garbage_from_an_agent_is_noted_and_skipped() {
     }
     assert!(bench.notes.len() >= 4);
     bench.chunk("s", "x");
-    assert_eq!(words(&bench.got(a)), ["agent_message_chunk"]);
+    bench.expect(a, ["agent_message_chunk"]);
 }
 
 #[test]
 fn a_second_request_under_an_open_id_is_refused_and_the_first_is_kept() {
-    let mut bench = Bench::new();
-    let (a, request) = bench.running("s", "one");
+    let (mut bench, a, request) = Bench::new().in_turn("one");
     bench.prompt(a, &json!(1), "s", "two");
-    let got = bench.got(a);
-    assert_eq!(got[0]["error"]["code"], -32600);
-    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
-    assert_eq!(words(&bench.got(a)), ["result 1"]);
-    assert_eq!(bench.heard(), Vec::<serde_json::Value>::new());
+    assert_eq!(bench.got(a)[0]["error"]["code"], -32600);
+    bench.end_turn(&request);
+    bench.expect(a, ["result 1"]);
+    assert_eq!(bench.heard(), Vec::<Value>::new());
 }
 
 #[test]
@@ -140,68 +134,55 @@ fn what_nobody_knows_passes_byte_for_byte() {
 }
 
 #[test]
-fn the_answer_to_a_prompt_comes_after_its_updates_for_a_slow_client_too() {
-    let mut bench = Bench::new();
-    let (a, request) = bench.running("s", "go");
-    bench.chunk("s", "one");
-    bench.feed(Input::Client(a, ClientEvent::Lagged));
-    bench.chunk("s", "two");
-    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
-    assert_eq!(words(&bench.got(a)), ["agent_message_chunk"]);
-    bench.feed(Input::Client(a, ClientEvent::Drained));
-    let got = bench.got(a);
-    assert_eq!(words(&got), ["agent_message_chunk", "result 1"]);
-    assert_eq!(got[0]["params"]["update"]["content"]["text"], "two");
-}
-
-#[test]
-fn an_error_of_a_broken_turn_comes_after_its_updates_for_a_slow_client_too() {
-    let (mut bench, a) = Bench::begun();
-    bench.prompt(a, &json!(1), "s", "go");
-    bench.feed(Input::Client(a, ClientEvent::Lagged));
-    bench.chunk("s", "one");
-    bench.agent_dies();
-    assert_eq!(bench.got(a), Vec::<serde_json::Value>::new());
-    bench.feed(Input::Client(a, ClientEvent::Drained));
-    assert_eq!(words(&bench.got(a)), ["agent_message_chunk", "error 1"]);
+fn the_end_of_a_turn_comes_after_its_updates_for_a_slow_client_too() {
+    for (breaks, end) in [(false, "result 1"), (true, "error 1")] {
+        let (mut bench, a, request) = Bench::new().in_turn("go");
+        bench.chunk("s", "one");
+        bench.feed(Input::Client(a, ClientEvent::Lagged));
+        bench.chunk("s", "two");
+        if breaks {
+            bench.agent_dies();
+        } else {
+            bench.end_turn(&request);
+        }
+        bench.expect(a, ["agent_message_chunk"]);
+        bench.feed(Input::Client(a, ClientEvent::Drained));
+        let got = bench.expect(a, ["agent_message_chunk", end]);
+        assert_eq!(got[0]["params"]["update"]["content"]["text"], "two");
+    }
 }
 
 #[test]
 fn an_update_before_the_answer_to_session_new_is_shown_after_it() {
     let mut bench = Bench::new();
     let a = bench.plain();
-    let params = json!({"cwd":"/w","mcpServers":[]});
-    bench.say(a, &json!({"id":3,"method":"session/new","params":params}));
+    bench.ask(a, 3, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
     let request = bench.heard_one("session/new");
-    assert_eq!(request["params"], params);
+    assert_eq!(request["params"], json!({"cwd":"/w","mcpServers":[]}));
     let acked = bench.acked;
     bench.chunk("s", "early");
     assert!(bench.acked > acked, "an agent held back here would never answer");
     bench.agent_answers(&request, &json!({"sessionId":"s"}));
-    assert_eq!(words(&bench.got(a)), ["result 3", "agent_message_chunk"]);
+    bench.expect(a, ["result 3", "agent_message_chunk"]);
 }
 
 #[test]
 fn load_of_a_live_session_is_served_from_the_journal() {
     let mut bench = Bench::new();
     let (a, b) = (bench.plain(), bench.plain());
-    let modes =
-        json!({"modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"}]}});
-    bench.session_with(a, "s", &modes);
-    bench.prompt(a, &json!(1), "s", "go");
-    let request = bench.heard_one("session/prompt");
+    bench.session_with(a, "s", &json!({"modes":modes("ask")}));
+    let request = bench.start_turn(a, 1, "s", "go");
     bench.chunk("s", "one");
-    bench.say(b, &json!({"id":2,"method":"session/load","params":{"sessionId":"s","cwd":"/w","mcpServers":[]}}));
+    bench.ask(b, 2, "session/load", &json!({"sessionId":"s","cwd":"/w","mcpServers":[]}));
     bench.chunk("s", "two");
-    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&request);
     let got = bench.got(b);
     let expected = ["user_message_chunk", "agent_message_chunk", "result 2", "agent_message_chunk"];
     assert_eq!(words(&got), expected);
     assert_eq!(got[2]["result"]["modes"]["currentModeId"], "ask");
-    assert_eq!(bench.heard(), Vec::<serde_json::Value>::new());
+    assert_eq!(bench.heard(), Vec::<Value>::new());
 
-    let elsewhere = json!({"sessionId":"s","cwd":"/else","mcpServers":[]});
-    bench.say(b, &json!({"id":3,"method":"session/load","params":elsewhere}));
+    bench.ask(b, 3, "session/load", &json!({"sessionId":"s","cwd":"/else","mcpServers":[]}));
     assert_eq!(bench.got(b)[0]["error"]["code"], -32602);
 }
 
@@ -212,12 +193,12 @@ fn attaching_again_while_a_piece_of_journal_is_on_its_way_shows_no_line_twice() 
         bench.chunk("s", text);
     }
     let watcher = bench.client(&json!({"seq":true}));
-    let attach = |id: u64| json!({"id":id,"method":"_acpd/session/attach","params":{"ref":{"session":"s"},"after":0}});
+    let params = json!({"ref":{"session":"s"},"after":0});
     // Both in one batch: the second replaces the first before anything of it was read.
     let mut batch = acpd_core::Batch::default();
     for id in [1, 2] {
-        let line = bytes::Bytes::from(attach(id).to_string());
-        let input = client_line(watcher, line);
+        let attach = json!({"id":id,"method":"_acpd/session/attach","params":params});
+        let input = client_line(watcher, attach.to_string());
         bench.hub.handle(acpd_core::ids::Time(bench.now), input, &mut batch);
     }
     bench.chunk("s", "4");
@@ -230,14 +211,10 @@ fn attaching_again_while_a_piece_of_journal_is_on_its_way_shows_no_line_twice() 
 
 #[test]
 fn an_oversized_answer_of_an_agent_fails_its_request_only() {
-    let mut bench = Bench::new();
-    let (a, request) = bench.running("s", "go");
+    let (mut bench, a, request) = Bench::new().in_turn("go");
     let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"x\":\"aaaa", request["id"]);
-    let (host, head) = (bench.host(), bytes::Bytes::from(head));
-    bench.feed(host_oversized(host, head, 9_000_000, 9_999_999));
-    let got = bench.got(a);
-    assert_eq!(words(&got), ["error 1"]);
-    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "line_too_long");
+    bench.feed(host_oversized(bench.host(), head.into(), 9_000_000, 9_999_999));
+    assert_eq!(reason(&bench.expect(a, ["error 1"])[0]), "line_too_long");
     assert_eq!(bench.acked, 9_999_999);
 }
 
@@ -247,30 +224,24 @@ fn an_oversized_request_of_a_client_is_refused_under_its_id() {
     let a = bench.plain();
     for id in ["5", "\"five\""] {
         let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/prompt\",\"par");
-        let head = bytes::Bytes::from(head);
-        bench.feed(client_oversized(a, head, 9_000_000));
+        bench.feed(client_oversized(a, head.into(), 9_000_000));
         assert_eq!(words(&bench.got(a)), [format!("error {id}")]);
     }
 }
 
 #[test]
 fn two_sessions_with_one_id_are_told_apart() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({}));
+    let mut bench = Bench::able(&json!({}));
     let a = bench.plain();
     bench.used_session(a, "0");
     bench.agent_dies();
     bench.got(a);
-    bench.say(a, &json!({"id":2,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
+    bench.ask(a, 2, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
     bench.pass(1_000);
     bench.answers("session/new", &json!({"sessionId":"0"}));
-    let got = bench.got(a);
-    let answer = got.iter().find(|line| line["id"] == 2).expect("an answer");
-    let id = answer["result"]["sessionId"].as_str().expect("an id").to_owned();
+    let id = bench.answer(a, 2)["result"]["sessionId"].as_str().expect("an id").to_owned();
     assert_ne!(id, "0");
-    bench.prompt(a, &json!(3), &id, "hello");
-    let request = bench.heard_one("session/prompt");
-    assert_eq!(request["params"]["sessionId"], "0");
+    assert_eq!(bench.start_turn(a, 3, &id, "hello")["params"]["sessionId"], "0");
     bench.chunk("0", "x");
     assert_eq!(bench.got(a)[0]["params"]["sessionId"], id.as_str());
 }
@@ -290,14 +261,12 @@ fn a_client_sees_only_updates_that_it_declared() {
         json!({"sessionUpdate":"session_message","messageId":"m"}),
         json!({"sessionUpdate":"session_message_chunk","messageId":"m","content":{}}),
     ] {
-        bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":update}}));
+        bench.send_update("s", &update);
     }
-    let live = bench.got(plain);
-    assert_eq!(words(&live), ["plan"]);
+    let live = bench.expect(plain, ["plan"]);
     assert_eq!(live[0]["params"]["update"], json!({"sessionUpdate":"plan","entries":items}));
 
-    let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
-    bench.say(plain, &json!({"id":1,"method":"session/load","params":params}));
+    bench.ask(plain, 1, "session/load", &json!({"sessionId":"s","cwd":"/w","mcpServers":[]}));
     let replayed = bench.got(plain);
     assert_eq!(replayed[0], live[0], "the journal is shown as it was live");
     assert_eq!(words(&replayed), ["plan", "result 1"]);
@@ -311,17 +280,15 @@ fn a_client_that_resumes_learns_the_commands() {
     for name in ["old", "new"] {
         let update = json!({"sessionUpdate":"available_commands_update",
             "availableCommands":[{"name":name,"description":"d"}]});
-        bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":update}}));
+        bench.send_update("s", &update);
     }
     bench.chunk("s", "text");
-    let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
-    bench.say(b, &json!({"id":1,"method":"session/resume","params":params}));
-    let got: Vec<_> = bench.got(b);
-    assert_eq!(words(&got), ["result 1", "available_commands_update"]);
+    bench.ask(b, 1, "session/resume", &json!({"sessionId":"s","cwd":"/w","mcpServers":[]}));
+    let got = bench.expect(b, ["result 1", "available_commands_update"]);
     assert_eq!(got[1]["params"]["update"]["availableCommands"][0]["name"], "new");
     assert_eq!(got[1]["params"].get("_meta"), None, "it is no step forward");
     bench.chunk("s", "more");
-    assert_eq!(words(&bench.got(b)), ["agent_message_chunk"]);
+    bench.expect(b, ["agent_message_chunk"]);
 }
 
 #[test]
@@ -330,9 +297,8 @@ fn paths_are_absolute() {
     let a = bench.plain();
     for (cwd, more) in [("w", "/x"), ("", "/x"), ("/w", "x"), ("/w", "")] {
         let params = json!({"cwd":cwd,"mcpServers":[],"additionalDirectories":[more]});
-        bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
-        let got = bench.got(a);
-        assert_eq!(got[0]["error"]["code"], -32602, "{cwd} {more}");
+        bench.ask(a, 1, "session/new", &params);
+        assert_eq!(bench.got(a)[0]["error"]["code"], -32602, "{cwd} {more}");
     }
     assert!(bench.heard().is_empty());
 }

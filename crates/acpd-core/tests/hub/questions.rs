@@ -1,11 +1,9 @@
 //! Questions to people: receivers, valid answers, and automatic answers.
 
-use acpd_core::ids::ClientId;
-use acpd_core::{ClientEvent, ClientOrigin, Input};
 use acpd_policy::{Policy, PolicyConfig};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::{Bench, hint, reason, selected, words};
 
 pub(crate) fn options() -> Value {
     json!([
@@ -19,19 +17,22 @@ pub(crate) fn run(command: &str) -> Value {
     json!({"toolCallId":"t","title":command,"kind":"execute","rawInput":{"command":command}})
 }
 
-pub(crate) fn asks(bench: &mut Bench, id: u64, call: &Value) {
-    let params = json!({"sessionId":"s","toolCall":call,"options":options()});
-    bench.agent(&json!({"id":id,"method":"session/request_permission","params":params}));
+/// A question of the turn in session `s` with these options.
+fn asks_with(bench: &mut Bench, options: &Value) {
+    let params = json!({"sessionId":"s","toolCall":run("make"),"options":options});
+    bench.agent_asks(7, "session/request_permission", &params);
 }
 
-fn form(scope: &Value) -> Value {
+pub(crate) fn asks(bench: &mut Bench, id: u64, call: &Value) {
+    let params = json!({"sessionId":"s","toolCall":call,"options":options()});
+    bench.agent_asks(id, "session/request_permission", &params);
+}
+
+fn asks_form(bench: &mut Bench, scope: &str, of: &Value) {
     let schema = json!({"type":"object","required":["name"],
         "properties":{"name":{"type":"string"},"sure":{"type":"boolean"}}});
-    let mut params = json!({"mode":"form","message":"Which?","requestedSchema":schema});
-    for (name, value) in scope.as_object().expect("an object") {
-        params[name] = value.clone();
-    }
-    json!({"id":7,"method":"elicitation/create","params":params})
+    let params = json!({scope:of,"mode":"form","message":"Which?","requestedSchema":schema});
+    bench.agent_asks(7, "elicitation/create", &params);
 }
 
 pub(crate) fn with_policy(text: &Value) -> Bench {
@@ -41,16 +42,23 @@ pub(crate) fn with_policy(text: &Value) -> Bench {
 
 /// A person's answer from a terminal.
 pub(crate) fn call(bench: &mut Bench, method: &str, params: &Value) -> Value {
-    let client = bench.plain();
-    bench.say(client, &json!({"id":1,"method":method,"params":params}));
-    let answer = bench.got(client).pop().expect("answered");
-    bench.feed(Input::Client(client, ClientEvent::Closed));
-    answer
+    bench.command(method, params)
 }
 
 pub(crate) fn pending(bench: &mut Bench) -> Vec<Value> {
     let list = call(bench, "_acpd/interaction/list", &json!({}));
     list["result"]["interactions"].as_array().expect("a list").clone()
+}
+
+/// Remembered decisions, as people are told them.
+fn remembered(bench: &mut Bench) -> Value {
+    call(bench, "_acpd/policy/list", &json!({}))["result"]["remembered"].take()
+}
+
+/// The option that the agent gets, in the first line since the last call.
+#[track_caller]
+fn option_given(bench: &mut Bench) -> String {
+    bench.heard()[0]["result"]["outcome"]["optionId"].as_str().expect("an option").to_owned()
 }
 
 pub(crate) fn answer(bench: &mut Bench, answer: &Value) -> Value {
@@ -60,11 +68,9 @@ pub(crate) fn answer(bench: &mut Bench, answer: &Value) -> Value {
 
 /// A session with a turn and without clients.
 pub(crate) fn alone(mut bench: Bench) -> Bench {
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(2), "s", "go");
-    bench.heard();
-    bench.feed(Input::Client(a, ClientEvent::Closed));
+    let a = bench.begin("s");
+    bench.start_turn(a, 2, "s", "go");
+    bench.leave(a);
     bench
 }
 
@@ -77,13 +83,10 @@ fn every_question_says_what_it_asks_for_and_a_remembered_decision_what_it_holds_
     }
     let subjects: Vec<Value> =
         pending(&mut bench).iter_mut().map(|open| open["question"]["subject"].take()).collect();
-    assert_eq!(
-        subjects,
-        [r#"other: db {"sql":"select 1"}"#, r#"other: db {"sql":"drop table t"}"#]
-    );
+    let expected = ["select 1", "drop table t"].map(|sql| json!({"sql":sql}));
+    assert_eq!(subjects, expected.map(|input| format!("other: db {input}")));
     answer(&mut bench, &json!({"kind":"allow","always":true}));
-    let list = call(&mut bench, "_acpd/policy/list", &json!({}));
-    assert_eq!(list["result"]["remembered"][0]["subject"], "other: db (with the same input)");
+    assert_eq!(remembered(&mut bench)[0]["subject"], "other: db (with the same input)");
 }
 
 #[test]
@@ -97,8 +100,7 @@ fn a_question_waits_while_nobody_is_there_and_is_answered_from_a_terminal() {
     assert_eq!(open[0]["question"]["options"].as_array().map(Vec::len), Some(3));
     assert_eq!(answer(&mut bench, &json!({"kind":"allow"}))["result"], json!({}));
     let heard = bench.heard();
-    assert_eq!(heard[0]["id"], 7);
-    assert_eq!(heard[0]["result"]["outcome"], json!({"outcome":"selected","optionId":"y"}));
+    assert_eq!((&heard[0]["id"], &heard[0]["result"]), (&json!(7), &selected(7, "y")["result"]));
     assert!(pending(&mut bench).is_empty());
 }
 
@@ -131,59 +133,45 @@ fn a_plain_yes_is_the_one_option_that_says_so_and_of_several_a_person_names_one(
     ];
     for (risky, given, chosen) in cases {
         let mut bench = alone(Bench::new());
-        let params = json!({"sessionId":"s","toolCall":run("make"),"options":offered(risky)});
-        bench.agent(&json!({"id":7,"method":"session/request_permission","params":params}));
+        asks_with(&mut bench, &offered(risky));
         let answered = answer(&mut bench, &given);
         let heard = bench.heard();
         let got = heard.first().map(|line| &line["result"]["outcome"]["optionId"]);
         assert_eq!(got, chosen.map(|id| json!(id)).as_ref(), "{given}: {answered}");
         if chosen.is_none() {
-            let hint = answered["error"]["data"]["_acpd"]["hint"].as_str().expect("a way out");
+            let hint = hint(&answered);
             assert!(hint.starts_with("`acpctl "), "{given}: {hint}");
             let (_, one) = hint.split_once(" --option ").expect("one to copy");
             let one = one.split('`').next().expect("a word");
-            let is_offered = offered(risky)
-                .as_array()
-                .expect("options")
-                .iter()
-                .any(|option| option["optionId"] == one);
-            assert!(is_offered, "{given}: {hint}");
+            let offered = offered(risky);
+            let mut offered = offered.as_array().expect("options").iter();
+            assert!(offered.any(|option| option["optionId"] == one), "{given}: {hint}");
         }
         // An option of the agent that holds from now on is named.
         let own = chosen.filter(|id| ["always", "risky"].contains(id)).map(|id| json!(id));
         assert_eq!(answered["result"].get("ownOption"), own.as_ref(), "{given}");
-        let list = call(&mut bench, "_acpd/policy/list", &json!({}));
-        let remembered = !list["result"]["remembered"].as_array().expect("a list").is_empty();
-        assert_eq!(remembered, chosen.is_some() && given["always"] == true, "{given}");
+        let is_remembered = remembered(&mut bench) != json!([]);
+        assert_eq!(is_remembered, chosen.is_some() && given["always"] == true, "{given}");
     }
-}
-
-/// A question of the turn in session `s` with these options.
-fn asks_with(bench: &mut Bench, options: &Value) {
-    let params = json!({"sessionId":"s","toolCall":run("make"),"options":options});
-    bench.agent(&json!({"id":7,"method":"session/request_permission","params":params}));
 }
 
 #[test]
 fn options_of_the_same_id_are_one_answer() {
     for given in [json!({"kind":"allow"}), json!({"kind":"allow","option":"y"})] {
         let mut bench = alone(Bench::new());
-        let option =
-            |id: &str, name: &str, kind: &str| json!({"optionId":id,"name":name,"kind":kind});
-        let twice = [
-            option("y", "Yes", "allow_once"),
-            option("y", "Sure", "allow_once"),
-            option("y", "Always", "allow_always"),
-            option("n", "No", "reject_once"),
-        ];
-        asks_with(&mut bench, &json!(twice));
+        let twice = json!([
+            {"optionId":"y","name":"Yes","kind":"allow_once"},
+            {"optionId":"y","name":"Sure","kind":"allow_once"},
+            {"optionId":"y","name":"Always","kind":"allow_always"},
+            {"optionId":"n","name":"No","kind":"reject_once"},
+        ]);
+        asks_with(&mut bench, &twice);
         let id = pending(&mut bench)[0]["id"].as_str().expect("an id").to_owned();
         let refused = answer(&mut bench, &json!({"kind":"option","option":"x"}));
-        let hint = &refused["error"]["data"]["_acpd"]["hint"];
         let commands = ["y", "n"].map(|option| format!("`acpctl answer {id} --option {option}`"));
-        assert_eq!(*hint, json!(commands.join(" or ")));
+        assert_eq!(hint(&refused), commands.join(" or "));
         answer(&mut bench, &given);
-        assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "y");
+        assert_eq!(option_given(&mut bench), "y");
     }
 }
 
@@ -191,22 +179,19 @@ fn options_of_the_same_id_are_one_answer() {
 fn a_question_without_answers_tells_what_ends_it() {
     let mut bench = alone(Bench::new());
     asks_with(&mut bench, &json!([]));
-    for given in
-        [json!({"kind":"allow"}), json!({"kind":"deny"}), json!({"kind":"option","option":"x"})]
-    {
+    let (allow, deny) = (json!({"kind":"allow"}), json!({"kind":"deny"}));
+    for given in [allow, deny, json!({"kind":"option","option":"x"})] {
         let refused = answer(&mut bench, &given);
-        let hint = refused["error"]["data"]["_acpd"]["hint"].as_str().expect("a way out");
-        assert!(hint.contains("`acpctl cancel s`"), "{hint}");
+        assert!(hint(&refused).contains("`acpctl cancel s`"), "{refused}");
     }
     let c = bench.plain();
-    bench.say(c, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    bench.cancel(c, "s");
     assert!(pending(&mut bench).is_empty());
     // Without a turn there is nothing to cancel.
     let (mut bench, _) = Bench::begun();
     asks_with(&mut bench, &json!([]));
     let refused = answer(&mut bench, &json!({"kind":"allow"}));
-    let hint = refused["error"]["data"]["_acpd"]["hint"].as_str().expect("a way out");
-    assert!(hint.contains("`acpctl agent restart gem`"), "{hint}");
+    assert!(hint(&refused).contains("`acpctl agent restart gem`"), "{refused}");
 }
 
 #[test]
@@ -215,17 +200,15 @@ fn what_cannot_be_remembered_goes_to_the_agent_for_good_only_if_its_own_option_i
     asks(&mut bench, 7, &json!({"toolCallId":"t"}));
     let id = pending(&mut bench)[0]["id"].as_str().expect("an id").to_owned();
     let refused = answer(&mut bench, &json!({"kind":"allow","always":true}));
-    let hint = refused["error"]["data"]["_acpd"]["hint"].as_str().expect("a way out");
     let own = format!("the agent's own option for that: `acpctl allow --always {id} --option ya`");
-    assert!(hint.ends_with(&own), "{hint}");
+    assert!(hint(&refused).ends_with(&own), "{refused}");
     let once = json!({"kind":"allow","always":true,"option":"y"});
     assert!(answer(&mut bench, &once)["error"]["message"].is_string());
     assert_eq!(bench.heard(), Vec::<Value>::new());
     let own = json!({"kind":"allow","always":true,"option":"ya"});
     assert_eq!(answer(&mut bench, &own)["result"], json!({"ownOption":"Always"}));
-    assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "ya");
-    let list = call(&mut bench, "_acpd/policy/list", &json!({}));
-    assert_eq!(list["result"]["remembered"], json!([]));
+    assert_eq!(option_given(&mut bench), "ya");
+    assert_eq!(remembered(&mut bench), json!([]));
 }
 
 #[test]
@@ -234,24 +217,19 @@ fn what_is_allowed_for_good_is_remembered_and_can_be_forgotten() {
     asks(&mut bench, 7, &run("git push"));
     let answered = answer(&mut bench, &json!({"kind":"allow","always":true}));
     assert_eq!(answered["result"], json!({"remembered":1}));
-    assert_eq!(
-        bench.heard()[0]["result"]["outcome"]["optionId"],
-        "y",
-        "acpd remembers it, not the agent"
-    );
+    assert_eq!(option_given(&mut bench), "y", "acpd remembers it, not the agent");
     bench.reboot();
     asks(&mut bench, 8, &run("git push"));
-    assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "y", "only this once");
+    assert_eq!(option_given(&mut bench), "y", "only this once");
     assert!(bench.journal_words().contains(&"_acpd/permission_decided".to_owned()));
-    let mut lines = bench.journal.values().flatten().map(|row| String::from_utf8_lossy(&row.line));
-    assert!(lines.any(|line| line.contains(r#""subject":"run `git push`""#)));
+    let lines = json!(bench.journal_lines()).to_string();
+    assert!(lines.contains(r#""subject":"run `git push`""#), "{lines}");
     // Another command is another question.
     asks(&mut bench, 9, &run("git push --force"));
     assert_eq!(pending(&mut bench).len(), 1);
     answer(&mut bench, &json!({"kind":"deny"}));
     bench.heard();
-    let list = call(&mut bench, "_acpd/policy/list", &json!({}));
-    let known = &list["result"]["remembered"][0];
+    let known = remembered(&mut bench)[0].take();
     assert_eq!((&known["subject"], &known["verdict"]), (&json!("run `git push`"), &json!("allow")));
     call(&mut bench, "_acpd/policy/forget", &json!({"id":known["id"]}));
     assert_eq!(bench.snapshot.remembered.len(), 0);
@@ -264,8 +242,7 @@ fn an_option_that_holds_for_good_is_remembered_whoever_chose_it() {
     let (mut bench, a) = Bench::begun();
     asks(&mut bench, 7, &run("make"));
     let asked = bench.got(a).pop().expect("asked");
-    let chosen = json!({"outcome":{"outcome":"selected","optionId":"ya"}});
-    bench.say(a, &json!({"id":asked["id"],"result":chosen}));
+    bench.select(a, &asked, "ya");
     assert_eq!(bench.snapshot.remembered.len(), 1);
     bench.heard();
     asks(&mut bench, 8, &run("make"));
@@ -282,11 +259,9 @@ fn a_rule_answers_and_the_journal_says_which() {
     let mut bench = alone(with_policy(&json!({"rules":rules})));
     for (command, option) in [("git push", "y"), ("git push --force", "n")] {
         asks(&mut bench, 7, &run(command));
-        assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], option, "{command}");
+        assert_eq!(option_given(&mut bench), option, "{command}");
     }
-    let decided: Vec<_> = bench.journal.values().flatten().map(|row| row.line.clone()).collect();
-    let text = decided.iter().map(|line| String::from_utf8_lossy(line).into_owned());
-    let text: String = text.collect();
+    let text = json!(bench.journal_lines()).to_string();
     assert!(text.contains("rule `git`") && text.contains("rule `no force`"), "{text}");
     asks(&mut bench, 9, &run("rm -r /"));
     assert_eq!(pending(&mut bench).len(), 1);
@@ -297,24 +272,19 @@ fn what_a_run_allows_beforehand_is_allowed_in_its_turn_only_and_never_over_a_rul
     let rules = json!([{"decision":"reject","command":"rm *"}]);
     let mut bench = with_policy(&json!({"rules":rules}));
     bench.shims = true;
-    let a = bench.plain();
-    bench.session(a, "s");
-    let prompt = json!([{"type":"text","text":"go"}]);
-    let meta = json!({"_acpd":{"permissions":"allow"}});
-    let params = json!({"sessionId":"s","prompt":prompt,"_meta":meta});
-    bench.say(a, &json!({"id":2,"method":"session/prompt","params":params}));
+    let a = bench.begin("s");
+    bench.prompt_with(a, 2, "go", &json!({"permissions":"allow"}));
     let request = bench.heard_one("session/prompt");
     for _ in 0..2 {
         asks(&mut bench, 7, &run("make"));
-        assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "y");
+        assert_eq!(option_given(&mut bench), "y");
         asks(&mut bench, 8, &run("rm -r x"));
-        assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "n");
+        assert_eq!(option_given(&mut bench), "n");
         bench.reboot();
     }
-    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&request);
     let b = bench.plain();
-    bench.prompt(b, &json!(3), "s", "more");
-    bench.heard_one("session/prompt");
+    bench.start_turn(b, 3, "s", "more");
     asks(&mut bench, 9, &run("make"));
     assert_eq!(bench.heard(), Vec::<Value>::new());
 }
@@ -326,12 +296,9 @@ fn a_call_that_was_described_before_is_decided_by_all_that_was_said_of_it() {
         let mut bench = alone(with_policy(&json!({"rules":rules})));
         let mut call = run("make");
         call["sessionUpdate"] = json!("tool_call");
-        bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":call}}));
+        bench.send_update("s", &call);
         if let Some(command) = then {
-            let update = json!({"sessionUpdate":"tool_call_update","toolCallId":"t","rawInput":{"command":command}});
-            bench.agent(
-                &json!({"method":"session/update","params":{"sessionId":"s","update":update}}),
-            );
+            bench.update_call("t", &json!({"rawInput":{"command":command}}));
         }
         asks(&mut bench, 7, &json!({"toolCallId":"t"}));
         assert_eq!(!bench.heard().is_empty(), allowed, "{then:?}");
@@ -350,7 +317,7 @@ fn question_without_a_call_shows_what_it_says_and_no_rule_allows_it() {
         let mut params = said.clone();
         params["sessionId"] = json!("s");
         params["options"] = options();
-        bench.agent(&json!({"id":7,"method":"session/request_permission","params":params}));
+        bench.agent_asks(7, "session/request_permission", &params);
         let open = pending(&mut bench);
         let question = &open[0]["question"];
         assert_eq!(question["title"], title, "{question}");
@@ -367,8 +334,7 @@ fn question_without_a_call_shows_what_it_says_and_no_rule_allows_it() {
 fn options_that_cannot_be_read_are_refused() {
     for odd in [json!(["Allow", "Deny"]), json!([{"name":"Allow"}]), json!("Allow"), json!({})] {
         let mut bench = alone(Bench::new());
-        let params = json!({"sessionId":"s","toolCall":run("make"),"options":odd});
-        bench.agent(&json!({"id":7,"method":"session/request_permission","params":params}));
+        asks_with(&mut bench, &odd);
         let heard = bench.heard();
         assert_eq!((&heard[0]["id"], &heard[0]["error"]["code"]), (&json!(7), &json!(-32602)));
         assert_eq!(pending(&mut bench), Vec::<Value>::new(), "{odd}");
@@ -382,7 +348,7 @@ fn address_of_a_page_has_a_limit() {
         let url = format!("https://x/{}", "a".repeat(bytes));
         let params =
             json!({"sessionId":"s","mode":"url","message":"Log in","url":url,"elicitationId":"e"});
-        bench.agent(&json!({"id":8,"method":"elicitation/create","params":params}));
+        bench.agent_asks(8, "elicitation/create", &params);
         assert_eq!(pending(&mut bench).len(), usize::from(is_asked));
         assert_eq!(bench.heard().is_empty(), is_asked);
     }
@@ -391,9 +357,9 @@ fn address_of_a_page_has_a_limit() {
 #[test]
 fn client_is_told_why_its_answer_does_not_count() {
     let (mut bench, a) = Bench::begun();
-    let watcher = bench.client(&json!({"notices":true}));
+    let watcher = bench.noticed();
     let params = json!({"ref":{"session":"s"},"role":"observer"});
-    bench.say(watcher, &json!({"id":1,"method":"_acpd/session/attach","params":params}));
+    bench.ask(watcher, 1, "_acpd/session/attach", &params);
     bench.got(a);
     asks(&mut bench, 7, &run("make"));
     let mut got = bench.got(a);
@@ -401,8 +367,7 @@ fn client_is_told_why_its_answer_does_not_count() {
         let id = got.pop().expect("asked")["id"].clone();
         bench.say(a, &json!({"id":id,"result":{"outcome":"y"}}));
         got = bench.got(a);
-        let expected = ["error null", "session/request_permission"];
-        assert_eq!(words(&got), expected[..=again]);
+        assert_eq!(words(&got), ["error null", "session/request_permission"][..=again]);
     }
     let told = bench.got(watcher);
     let notice = told.iter().rfind(|line| line["method"] == "_acpd/notice").expect("told");
@@ -417,23 +382,16 @@ fn a_process_under_an_agent_decides_nothing() {
     let mut bench = alone(Bench::new());
     asks(&mut bench, 7, &run("make"));
     let id = pending(&mut bench)[0]["id"].clone();
-    let client = ClientId(77);
-    bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::Agent(None))));
-    let params = json!({"id":id,"answer":{"kind":"allow"}});
-    bench.say(client, &json!({"id":1,"method":"_acpd/interaction/answer","params":params}));
-    let refused = bench.got(client).pop().expect("answered");
-    assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "under_agent");
+    let client = bench.open_under_agent();
+    bench.ask(client, 1, "_acpd/interaction/answer", &json!({"id":id,"answer":{"kind":"allow"}}));
+    assert_eq!(reason(&bench.got(client).pop().expect("answered")), "under_agent");
     // Nor as an editor.
-    bench.say(client, &json!({"id":2,"method":"initialize","params":{"protocolVersion":1}}));
-    bench.say(
-        client,
-        &json!({"id":3,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}),
-    );
+    bench.ask(client, 2, "initialize", &json!({"protocolVersion":1}));
+    bench.ask(client, 3, "session/resume", &json!({"sessionId":"s","cwd":"/w"}));
     let got = bench.got(client);
     let asked = got.iter().find(|line| line["method"] == "session/request_permission");
     if let Some(asked) = asked {
-        let chosen = json!({"outcome":{"outcome":"selected","optionId":"y"}});
-        bench.say(client, &json!({"id":asked["id"],"result":chosen}));
+        bench.select(client, &asked, "y");
     }
     assert_eq!(bench.heard(), Vec::<Value>::new());
     assert_eq!(pending(&mut bench).len(), 1);
@@ -442,33 +400,24 @@ fn a_process_under_an_agent_decides_nothing() {
 #[test]
 fn a_form_is_for_clients_that_can_show_it_and_its_answer_is_checked() {
     let (mut bench, plain) = Bench::begun();
-    let able = ClientId(50);
-    bench.feed(Input::Client(able, ClientEvent::Opened(ClientOrigin::User)));
-    let params = json!({"protocolVersion":1,"clientCapabilities":{"elicitation":{"form":{}}}});
-    bench.say(able, &json!({"id":"init","method":"initialize","params":params}));
-    bench.say(
-        able,
-        &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}),
-    );
-    bench.got(able);
-    bench.agent(&form(&json!({"sessionId":"s"})));
+    let able = bench.introduce(&json!({"clientCapabilities":{"elicitation":{"form":{}}}}));
+    bench.join(able, "s");
+    asks_form(&mut bench, "sessionId", &json!("s"));
     assert_eq!(bench.got(plain), Vec::<Value>::new());
     let asked = bench.got(able).pop().expect("asked");
     assert_eq!(asked["method"], "elicitation/create");
-    bench
-        .say(able, &json!({"id":asked["id"],"result":{"action":"accept","content":{"sure":true}}}));
+    bench.reply(able, &asked, &json!({"action":"accept","content":{"sure":true}}));
     assert_eq!(bench.heard(), Vec::<Value>::new(), "a name is missing");
     let again = bench.got(able).pop().expect("asked again");
     let content = json!({"name":"db"});
-    bench.say(able, &json!({"id":again["id"],"result":{"action":"accept","content":content}}));
-    let heard = bench.heard();
-    assert_eq!(heard[0]["result"], json!({"action":"accept","content":{"name":"db"}}));
+    bench.reply(able, &again, &json!({"action":"accept","content":content}));
+    assert_eq!(bench.heard()[0]["result"], json!({"action":"accept","content":{"name":"db"}}));
 }
 
 #[test]
 fn a_form_that_no_client_can_show_is_filled_in_from_a_terminal() {
     let mut bench = alone(Bench::new());
-    bench.agent(&form(&json!({"sessionId":"s"})));
+    asks_form(&mut bench, "sessionId", &json!("s"));
     let open = pending(&mut bench);
     assert_eq!(open[0]["question"]["kind"], "form");
     assert_eq!(open[0]["question"]["schema"]["required"], json!(["name"]));
@@ -482,55 +431,49 @@ fn a_form_that_no_client_can_show_is_filled_in_from_a_terminal() {
 #[test]
 fn a_question_about_a_login_goes_to_who_logs_in_and_to_nobody_else() {
     let (mut bench, other) = Bench::begun();
-    let a = ClientId(50);
-    bench.feed(Input::Client(a, ClientEvent::Opened(ClientOrigin::User)));
-    let params = json!({"protocolVersion":1,"clientCapabilities":{"elicitation":{"url":{}}}});
-    bench.say(a, &json!({"id":"init","method":"initialize","params":params}));
-    bench.got(a);
-    bench.say(a, &json!({"id":"log","method":"authenticate","params":{"methodId":"m"}}));
+    let a = bench.introduce(&json!({"clientCapabilities":{"elicitation":{"url":{}}}}));
+    bench.ask(a, "log", "authenticate", &json!({"methodId":"m"}));
     let request = bench.heard_one("authenticate");
     let ask = json!({"mode":"url","message":"Log in","url":"https://x","elicitationId":"e",
         "requestId":request["id"]});
-    bench.agent(&json!({"id":8,"method":"elicitation/create","params":ask}));
+    bench.agent_asks(8, "elicitation/create", &ask);
     let asked = bench.got(a).pop().expect("asked");
     assert_eq!(asked["params"]["requestId"], "log", "its own id");
     assert_eq!(bench.got(other), Vec::<Value>::new());
     bench.agent(&json!({"method":"elicitation/complete","params":{"elicitationId":"e"}}));
-    assert_eq!(words(&bench.got(a)), ["elicitation/complete"]);
+    bench.expect(a, ["elicitation/complete"]);
     assert_eq!(bench.got(other), Vec::<Value>::new());
-    bench.say(a, &json!({"id":asked["id"],"result":{"action":"accept"}}));
+    bench.reply(a, &asked, &json!({"action":"accept"}));
     assert_eq!(bench.heard()[0]["result"], json!({"action":"accept"}));
     bench.agent_answers(&request, &json!({}));
-    assert!(words(&bench.got(a)).contains(&"result \"log\"".to_owned()));
+    bench.expect_some(a, "result \"log\"");
 }
 
 #[test]
 fn a_question_about_a_request_ends_with_it() {
     let mut bench = Bench::new();
     let a = bench.plain();
-    bench.say(a, &json!({"id":"log","method":"authenticate","params":{"methodId":"m"}}));
+    bench.ask(a, "log", "authenticate", &json!({"methodId":"m"}));
     let request = bench.heard_one("authenticate");
-    bench.agent(&form(&json!({"requestId":request["id"]})));
+    asks_form(&mut bench, "requestId", &request["id"]);
     assert_eq!(pending(&mut bench).len(), 1, "it cannot show it; a terminal can");
     bench.agent_answers(&request, &json!({}));
     assert_eq!(bench.heard()[0]["result"], json!({"action":"cancel"}));
     assert!(pending(&mut bench).is_empty());
     // The call is not part of an open question.
-    bench.agent(&form(&json!({"requestId":4711})));
+    asks_form(&mut bench, "requestId", &json!(4711));
     assert_eq!(bench.heard()[0]["result"], json!({"action":"cancel"}));
 }
 
 #[test]
 fn a_cancel_answers_every_kind_of_question() {
     let (mut bench, a) = Bench::begun();
-    bench.prompt(a, &json!(2), "s", "go");
-    bench.heard();
+    bench.start_turn(a, 2, "s", "go");
     asks(&mut bench, 6, &run("make"));
-    bench.agent(&form(&json!({"sessionId":"s"})));
-    bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    asks_form(&mut bench, "sessionId", &json!("s"));
+    bench.cancel(a, "s");
     let heard = bench.heard();
-    let answers: Vec<_> =
-        heard.iter().filter(|line| line.get("result").is_some()).map(|l| &l["result"]).collect();
+    let answers: Vec<_> = heard.iter().filter_map(|line| line.get("result")).collect();
     assert_eq!(answers, [&json!({"outcome":{"outcome":"cancelled"}}), &json!({"action":"cancel"})]);
 }
 
@@ -538,7 +481,7 @@ fn a_cancel_answers_every_kind_of_question() {
 fn questions_of_both_kinds_stand_over_the_death_of_the_daemon() {
     let mut bench = alone(Bench::with_shims());
     asks(&mut bench, 6, &run("make"));
-    bench.agent(&form(&json!({"sessionId":"s"})));
+    asks_form(&mut bench, "sessionId", &json!("s"));
     bench.reboot();
     assert_eq!(pending(&mut bench).len(), 2);
     answer(&mut bench, &json!({"kind":"deny"}));
@@ -564,12 +507,9 @@ fn a_choice_goes_on_with_all_that_the_client_put_into_it() {
     asks(&mut bench, 7, &run("make"));
     let asked = bench.got(a).pop().expect("asked");
     let outcome = json!({"outcome":"selected","optionId":"y","_meta":{"x":1}});
-    bench.say(
-        a,
-        &json!({"jsonrpc":"2.0","id":asked["id"],"result":{"outcome":outcome,"_meta":{"y":2}}}),
-    );
-    let heard = bench.heard();
-    assert_eq!(heard[0]["result"], json!({"outcome":outcome,"_meta":{"y":2}}));
+    let result = json!({"outcome":outcome,"_meta":{"y":2}});
+    bench.reply(a, &asked, &result);
+    assert_eq!(bench.heard()[0]["result"], result);
     // Said twice, it is no answer.
     asks(&mut bench, 8, &run("make"));
     let asked = bench.got(a).pop().expect("asked");

@@ -2,13 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench, words};
+use crate::bench::{AGENT, Bench};
 
 fn refusal(bench: &mut Bench, params: &Value) -> String {
     let client = bench.plain();
-    bench.say(client, &json!({"id":1,"method":"_acpd/session/search","params":params}));
-    let got = bench.got(client);
-    assert_eq!(words(&got), ["error 1"]);
+    bench.ask(client, 1, "_acpd/session/search", params);
+    let got = bench.expect(client, ["error 1"]);
     assert!(bench.searched.is_empty());
     got[0]["error"]["message"].as_str().expect("a message").to_owned()
 }
@@ -19,7 +18,7 @@ fn a_search_is_for_the_sessions_of_an_agent_and_a_directory() {
     let mut found = |more: Value| {
         let mut params = json!({"words":["one","two*"]});
         params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        bench.say(client, &json!({"id":1,"method":"_acpd/session/search","params":params}));
+        bench.ask(client, 1, "_acpd/session/search", &params);
         let search = bench.searched.pop().expect("a search");
         assert_eq!(search.words, ["one", "two*"]);
         let ids = search.sessions.into_values().map(|session| session.session_id);
@@ -42,8 +41,7 @@ fn a_search_for_nothing_for_too_much_or_of_nobody_is_refused() {
     }
     let text = refusal(&mut bench, &json!({"words":vec!["x"; 65]}));
     assert_eq!(text, "more than 64 words to look for");
-    let text = refusal(&mut bench, &json!({"words":["x"],"agent":"gme"}));
-    assert_eq!(text, "no agent `gme`");
+    assert_eq!(refusal(&mut bench, &json!({"words":["x"],"agent":"gme"})), "no agent `gme`");
 }
 
 #[test]
@@ -52,9 +50,9 @@ fn there_is_something_new_when_a_turn_has_ended_and_when_its_session_is_deleted(
     bench.prompt(client, &json!(1), "s", "go");
     bench.chunk("s", "I am on my way");
     assert!(bench.indexed.is_empty());
-    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
+    bench.end_prompt();
     assert_eq!(bench.indexed.len(), 1);
-    bench.say(client, &json!({"id":2,"method":"_acpd/session/remove","params":{"session":"s"}}));
+    bench.ask(client, 2, "_acpd/session/remove", &json!({"session":"s"}));
     assert_eq!(bench.indexed.len(), 2);
     assert_eq!(bench.indexed[0], bench.indexed[1]);
 }

@@ -16,6 +16,14 @@ fn unreadable() -> [String; 6] {
     [r#""\ud83d""#, "5", "[1]", "1e999", r#"{"\udc00":1}"#, &deep].map(str::to_owned)
 }
 
+/// The agent asks for a permission; the call has these members, and the params these further ones.
+fn asks_raw(bench: &mut Bench, call: &str, more: &str) {
+    let call = format!(r#"{{"toolCallId":"t",{call}}}"#);
+    let params = format!(r#"{{"sessionId":"s","toolCall":{call},"options":{}{more}}}"#, options());
+    let method = "session/request_permission";
+    bench.agent_raw(&format!(r#"{{"id":7,"method":"{method}","params":{params}}}"#));
+}
+
 fn update_line(update: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#
@@ -67,11 +75,7 @@ fn a_question_with_a_bad_member_is_shown_and_no_rule_allows_it() {
         ];
         for members in call {
             let mut bench = alone(policy());
-            bench.agent_raw(&format!(
-                r#"{{"id":7,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":
-                {{"toolCallId":"t","kind":"execute",{members}}},"options":{}}}}}"#,
-                options()
-            ));
+            asks_raw(&mut bench, &format!(r#""kind":"execute",{members}"#), "");
             assert_eq!(bench.heard(), Vec::<Value>::new(), "{members}");
             let question = pending(&mut bench).remove(0)["question"].take();
             let shown = question["shown"].to_string();
@@ -81,24 +85,17 @@ fn a_question_with_a_bad_member_is_shown_and_no_rule_allows_it() {
     }
     // Also where nothing that a rule looks at is bad.
     let mut bench = alone(policy());
-    bench.agent_raw(&format!(
-        r#"{{"id":7,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":
-        {{"toolCallId":"t","kind":"execute","title":"ls","rawInput":{{"command":"ls"}}}},
-        "options":{},"_meta":{{"x":"\ud83d"}}}}}}"#,
-        options()
-    ));
+    let call = r#""kind":"execute","title":"ls","rawInput":{"command":"ls"}"#;
+    asks_raw(&mut bench, call, r#","_meta":{"x":"\ud83d"}"#);
     assert_eq!(pending(&mut bench).len(), 1);
 }
 
 #[test]
 fn readable_diffs_are_shown_next_to_one_that_is_not() {
     let mut bench = alone(Bench::new());
-    bench.agent_raw(&format!(
-        r#"{{"id":7,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"t",
-        "kind":"edit","title":"edit","content":[{{"type":"diff","path":"/w/a","newText":"x"}},
-        {{"type":"diff","path":"/w/b","newText":5}}]}},"options":{}}}}}"#,
-        options()
-    ));
+    let diffs =
+        r#"{"type":"diff","path":"/w/a","newText":"x"},{"type":"diff","path":"/w/b","newText":5}"#;
+    asks_raw(&mut bench, &format!(r#""kind":"edit","title":"edit","content":[{diffs}]"#), "");
     let shown = pending(&mut bench).remove(0)["question"]["shown"].take();
     assert_eq!(shown["diffs"][0]["path"], "/w/a");
     let unclear = shown["unclear"].to_string();
@@ -125,8 +122,7 @@ fn news_without_a_title_keeps_the_title_in_a_replay() {
         json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":update}})
     };
     bench.agent(&info(json!({"_meta":{"x":0}})));
-    let first = bench.got(a).remove(0);
-    assert_eq!(first, info(json!({"_meta":{"x":0}})), "there is no title yet");
+    assert_eq!(bench.got(a).remove(0), info(json!({"_meta":{"x":0}})), "there is no title yet");
     bench.agent(&info(json!({"title":"Mine"})));
     bench.agent(&info(json!({"_meta":{"x":1}})));
     assert_eq!(told(&bench.got(a)), ["Mine", "Mine"]);
@@ -152,36 +148,28 @@ fn cursors_and_suggestions_are_no_history() {
 fn a_version_that_does_not_exist_is_refused_with_those_that_do() {
     let mut bench = Bench::new();
     let client = bench.open();
-    let params = json!({"protocolVersion":0});
-    bench.say(client, &json!({"id":1,"method":"initialize","params":params}));
+    bench.ask(client, 1, "initialize", &json!({"protocolVersion":0}));
     let error = bench.got(client).remove(0)["error"].take();
     assert_eq!(error["code"], -32022);
-    assert_eq!(
-        (&error["data"]["requested"], &error["data"]["supported"]),
-        (&json!(0), &json!([1]))
-    );
+    assert_eq!(error["data"]["requested"], 0);
+    assert_eq!(error["data"]["supported"], json!([1]));
 }
 
 #[test]
 fn a_client_of_version_2_is_known_by_its_name_and_capabilities() {
-    let mut bench = Bench::new();
-    let maker = bench.client(&json!({"notices":true}));
-    bench.session(maker, "s");
+    let (mut bench, maker) = Bench::new().with_noticed();
     let newer = |bench: &mut Bench, name: &str, capabilities: Value| {
         let client = bench.open();
         let info = json!({"name":name,"title":name.to_uppercase(),"version":"1"});
         let params = json!({"protocolVersion":2,"info":info,"capabilities":capabilities});
-        bench.say(client, &json!({"id":1,"method":"initialize","params":params}));
+        bench.ask(client, 1, "initialize", &params);
         assert_eq!(bench.got(client)[0]["result"]["protocolVersion"], 1);
-        let params = json!({"sessionId":"s","cwd":"/w"});
-        bench.say(client, &json!({"id":2,"method":"session/resume","params":params}));
-        bench.got(client);
+        bench.join(client, "s");
         client
     };
     let zed = newer(&mut bench, "zed", json!({"elicitation":{"form":{}}}));
     let other = newer(&mut bench, "other", json!({"elicitation":{"url":{}}}));
-    bench.prompt(maker, &json!(3), "s", "go");
-    bench.heard();
+    bench.start_turn(maker, 3, "s", "go");
     bench.agent(&json!({"id":9,"method":"elicitation/create","params":{"sessionId":"s","mode":"form",
         "message":"Name?","requestedSchema":{"type":"object","properties":{"n":{"type":"string"}}}}}));
     let is_question = |line: &&Value| line["method"] == "elicitation/create";
@@ -189,9 +177,8 @@ fn a_client_of_version_2_is_known_by_its_name_and_capabilities() {
     let question = bench.got(zed).iter().find(is_question).expect("it shows forms").clone();
     bench.got(maker);
     let result = json!({"action":"accept","content":{"n":"x"}});
-    bench.say(zed, &json!({"id":question["id"],"result":result}));
-    let got = bench.got(maker);
-    let answered = got.iter().find(|line| line["method"] == "_acpd/answered").expect("told");
+    bench.reply(zed, &question, &result);
+    let answered = bench.find(maker, "_acpd/answered");
     assert_eq!(answered["params"]["by"], json!({"name":"zed","title":"ZED"}));
 }
 
@@ -201,9 +188,8 @@ fn other_sessions_in_a_call_are_shown_to_those_who_know_them() {
     bench.lenient = true;
     let text = json!({"type":"content","content":{"type":"text","text":"x"}});
     let content = json!([{"type":"session","sessionId":"other"}, text]);
-    let update =
-        json!({"sessionUpdate":"tool_call","toolCallId":"t","title":"T","content":content});
-    bench.agent_raw(&update_line(&update.to_string()));
+    let call = json!({"sessionUpdate":"tool_call","toolCallId":"t","title":"T","content":content});
+    bench.agent_raw(&update_line(&call.to_string()));
     assert_eq!(bench.got(plain)[0]["params"]["update"]["content"], json!([text]));
 }
 

@@ -27,6 +27,14 @@ impl Watcher {
         watcher
     }
 
+    /// Like [`Watcher::new`], when all that it can be told was told.
+    fn settled(bench: &mut Bench) -> Watcher {
+        let mut watcher = Watcher::new(bench);
+        bench.pass(1_000);
+        watcher.hears(bench);
+        watcher
+    }
+
     /// The notifications since the last call.
     fn hears(&mut self, bench: &mut Bench) -> Vec<Changed> {
         let got = bench.got(self.client);
@@ -62,7 +70,7 @@ fn asked(bench: &mut Bench) -> Watched {
         serde_json::from_value(ask(bench, "_acpd/session/list")).expect("a list");
     let agents = ask(bench, "_acpd/agent/list");
     let interactions = ask(bench, "_acpd/interaction/list");
-    bench.feed(Input::Client(asker, ClientEvent::Closed));
+    bench.leave(asker);
     Watched {
         sessions: sessions.sessions,
         agents: serde_json::from_value(agents["agents"].clone()).expect("agents"),
@@ -83,11 +91,6 @@ pub(crate) fn doing(bench: &mut Bench) -> (DoingKind, String) {
     (doing.kind, doing.text.into_raw())
 }
 
-fn call_update(bench: &mut Bench, update: &Value) {
-    let params = json!({"sessionId":"s","update":update});
-    bench.agent(&json!({"method":"session/update","params":params}));
-}
-
 #[test]
 fn a_watcher_knows_what_somebody_who_asks_is_told() {
     let mut bench = Bench::new();
@@ -98,19 +101,13 @@ fn a_watcher_knows_what_somebody_who_asks_is_told() {
         &|bench| bench.chunk("s", "hello"),
         &|bench| asks(bench, 7, &run("make")),
         &|bench| {
-            call(bench, "_acpd/session/rename", &json!({"ref":{"session":"s"},"name":"fix"}));
+            drop(call(bench, "_acpd/session/rename", &json!({"ref":{"session":"s"},"name":"fix"})))
         },
-        &|bench| {
-            answer(bench, &json!({"kind":"allow"}));
-        },
+        &|bench| drop(answer(bench, &json!({"kind":"allow"}))),
         &|bench| bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"})),
         &|bench| bench.agent_dies(),
-        &|bench| {
-            call(bench, "_acpd/session/archive", &json!({"session":"s"}));
-        },
-        &|bench| {
-            call(bench, "_acpd/session/remove", &json!({"session":"s"}));
-        },
+        &|bench| drop(call(bench, "_acpd/session/archive", &json!({"session":"s"}))),
+        &|bench| drop(call(bench, "_acpd/session/remove", &json!({"session":"s"}))),
     ];
     for (number, step) in steps.iter().enumerate() {
         step(&mut bench);
@@ -123,16 +120,14 @@ fn a_watcher_knows_what_somebody_who_asks_is_told() {
         }
     }
     assert!(early.rows.sessions.is_empty());
-    bench.feed(Input::Client(client, ClientEvent::Closed));
+    bench.leave(client);
 }
 
 #[test]
 fn a_question_and_its_end_are_told_at_once_with_all_that_is_asked() {
-    let mut bench = Bench::new();
-    let (_, _) = bench.running("s", "go");
-    let mut watcher = Watcher::new(&mut bench);
-    bench.pass(1_000);
-    watcher.hears(&mut bench);
+    let (mut bench, _, _) = Bench::new().in_turn("go");
+    let mut watcher = Watcher::settled(&mut bench);
+
     asks(&mut bench, 7, &run("make clean &&\nrm -rf build"));
     let told = watcher.hears(&mut bench);
     let [Changed { sessions, interactions, .. }] = &told[..] else { panic!("{told:?}") };
@@ -157,11 +152,9 @@ fn a_question_and_its_end_are_told_at_once_with_all_that_is_asked() {
 
 #[test]
 fn rows_are_told_at_most_twenty_times_a_second_and_the_newest_of_each() {
-    let mut bench = Bench::new();
-    bench.running("s", "go");
-    let mut watcher = Watcher::new(&mut bench);
-    bench.pass(1_000);
-    watcher.hears(&mut bench);
+    let (mut bench, ..) = Bench::new().in_turn("go");
+    let mut watcher = Watcher::settled(&mut bench);
+
     let mut told = Vec::new();
     for _ in 0..1_000 {
         bench.chunk("s", "x");
@@ -175,8 +168,7 @@ fn rows_are_told_at_most_twenty_times_a_second_and_the_newest_of_each() {
 
 #[test]
 fn a_watcher_that_does_not_read_gets_one_line_and_later_the_newest_rows() {
-    let mut bench = Bench::new();
-    bench.running("s", "go");
+    let (mut bench, ..) = Bench::new().in_turn("go");
     let mut watcher = Watcher::new(&mut bench);
     bench.slow.insert(watcher.client);
     let mut most = 0;
@@ -205,10 +197,9 @@ fn nothing_is_told_when_nothing_happens_and_nothing_is_armed() {
     for number in 0..500 {
         bench.session(client, &format!("s{number}"));
     }
-    let mut watcher = Watcher::new(&mut bench);
+    let mut watcher = Watcher::settled(&mut bench);
     assert_eq!(watcher.rows.sessions.len(), 500);
-    bench.pass(1_000);
-    watcher.hears(&mut bench);
+
     // A watcher changes nothing.
     for _ in 0..10 {
         asked(&mut bench);
@@ -226,8 +217,7 @@ fn nothing_is_told_when_nothing_happens_and_nothing_is_armed() {
 
 #[test]
 fn a_connection_that_watches_again_begins_again_and_one_that_ends_is_forgotten() {
-    let mut bench = Bench::new();
-    bench.running("s", "go");
+    let (mut bench, ..) = Bench::new().in_turn("go");
     let watcher = Watcher::new(&mut bench);
     bench.say(watcher.client, &json!({"id":2,"method":"_acpd/watch"}));
     bench.chunk("s", "x");
@@ -241,31 +231,22 @@ fn a_connection_that_watches_again_begins_again_and_one_that_ends_is_forgotten()
 
 #[test]
 fn a_turn_does_what_its_agent_began_last() {
-    let mut bench = Bench::new();
-    let (_, prompt) = bench.running("s", "go");
+    let (mut bench, _, prompt) = Bench::new().in_turn("go");
     assert_eq!(doing(&mut bench), (DoingKind::Starting, String::new()));
     bench.update("s", "agent_thought_chunk", "I look at ");
     bench.update("s", "agent_thought_chunk", "it\nfirst");
     assert_eq!(doing(&mut bench), (DoingKind::Thinking, "I look at it first".to_owned()));
-    call_update(
-        &mut bench,
-        &json!({"sessionUpdate":"tool_call","toolCallId":"t","title":"Read it","kind":"read"}),
-    );
+    let call =
+        json!({"sessionUpdate":"tool_call","toolCallId":"t","title":"Read it","kind":"read"});
+    bench.send_update("s", &call);
     assert_eq!(doing(&mut bench), (DoingKind::Tool, "Read it".to_owned()));
     // The details of a call may follow later.
-    call_update(
-        &mut bench,
-        &json!({"sessionUpdate":"tool_call_update","toolCallId":"t","kind":"execute",
-            "rawInput":{"command":"cargo test"}}),
-    );
+    bench.update_call("t", &json!({"kind":"execute","rawInput":{"command":"cargo test"}}));
     assert_eq!(doing(&mut bench), (DoingKind::Command, "cargo test".to_owned()));
     asks(&mut bench, 7, &run("make"));
     assert_eq!(doing(&mut bench), (DoingKind::Waiting, "make".to_owned()));
     answer(&mut bench, &json!({"kind":"allow"}));
-    call_update(
-        &mut bench,
-        &json!({"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}),
-    );
+    bench.update_call("t", &json!({"status":"completed"}));
     assert_eq!(doing(&mut bench), (DoingKind::Thinking, String::new()));
     bench.now += 7;
     bench.chunk("s", "Done: ");
@@ -276,14 +257,13 @@ fn a_turn_does_what_its_agent_began_last() {
     assert_eq!((now.kind, now.since), (DoingKind::Writing, bench.now - 7));
     assert_eq!(now.text.raw().chars().count(), 80);
     assert_eq!(info.last_line, Some(bench.now));
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&prompt);
     assert_eq!(asked(&mut bench).sessions.remove(0).doing, None);
 }
 
 #[test]
 fn since_when_agents_and_turns_run_is_the_same_after_a_restart_of_the_daemon() {
-    let mut bench = Bench::with_shims();
-    bench.running("s", "go");
+    let (mut bench, ..) = Bench::with_shims().in_turn("go");
     let before = asked(&mut bench);
     bench.now += 60_000;
     bench.reboot();
