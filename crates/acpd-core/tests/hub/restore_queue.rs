@@ -2,10 +2,9 @@
 
 use acpd_core::ids::ClientId;
 use acpd_core::profile::Profile;
-use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench, words};
+use crate::bench::{AGENT, Bench, reason};
 
 /// An agent that can only load and holds this many sessions, used in this order: one client for all of them.
 fn holding(count: usize, change: impl FnOnce(&mut Profile)) -> (Bench, ClientId) {
@@ -34,13 +33,19 @@ fn loaded(lines: &[Value]) -> Vec<&str> {
     loads.map(|line| line["params"]["sessionId"].as_str().unwrap()).collect()
 }
 
+/// The agent loads all of these sessions.
+fn load_all(bench: &mut Bench, loads: &[Value]) {
+    for load in loads {
+        bench.loads(load, &json!({}));
+    }
+}
+
 #[test]
 fn of_many_sessions_a_few_come_back_at_a_time_those_used_last_first() {
     let (mut bench, _) = died_with(7);
     let mut open = bench.heard();
     assert_eq!(loaded(&open), ["s7", "s6", "s5", "s4"]);
-    let mut rest = vec!["s3", "s2", "s1"];
-    rest.reverse();
+    let mut rest = vec!["s1", "s2", "s3"];
     while !open.is_empty() {
         let load = open.remove(0);
         bench.loads(&load, &json!({}));
@@ -58,9 +63,7 @@ fn whom_somebody_waits_for_comes_back_at_once_and_alone() {
     bench.prompt(client, &json!(9), "s1", "go");
     let awaited = bench.heard();
     assert_eq!(loaded(&awaited), ["s1"]);
-    for load in &open {
-        bench.loads(load, &json!({}));
-    }
+    load_all(&mut bench, &open);
     assert_eq!(loaded(&bench.heard()), Vec::<&str>::new(), "the agent has one thing to do");
     bench.loads(&awaited[0], &json!({}));
     let next = bench.heard();
@@ -74,7 +77,7 @@ fn a_place_is_free_whatever_becomes_of_who_had_it() {
     let open = bench.heard();
     bench.agent_refuses(&open[0], -32002);
     assert_eq!(loaded(&bench.heard()), ["s3"]);
-    bench.say(client, &json!({"id":5,"method":"session/delete","params":{"sessionId":"s6"}}));
+    bench.ask(client, 5, "session/delete", &json!({"sessionId":"s6"}));
     assert_eq!(loaded(&bench.heard()), ["s2"]);
     bench.pass(60_000);
     assert!(loaded(&bench.heard()).contains(&"s1"), "who does not answer has a place for a time");
@@ -89,15 +92,14 @@ fn a_session_over_which_the_agent_ends_again_and_again_is_given_up_and_others_go
         // Such a run is forgiven: the agent itself has not failed.
         bench.pass(11_000);
         bench.agent_dies();
-        assert_eq!(words(&bench.got(a)), Vec::<String>::new());
+        assert_eq!(bench.got(a), Vec::<Value>::new());
         bench.pass(1_000);
         bench.heard_one("session/load");
     }
     bench.pass(11_000);
     bench.agent_dies();
-    let got = bench.got(a);
-    assert_eq!(words(&got), ["error 9"]);
-    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "agent_crash_loop");
+    let got = bench.expect(a, ["error 9"]);
+    assert_eq!(reason(&got[0]), "agent_crash_loop");
     let text = got[0]["error"]["message"].as_str().unwrap();
     assert!(text.contains("ended 3 times in a row while it loaded it"), "{text}");
     assert_eq!(bench.state("s"), "blocked");
@@ -112,7 +114,7 @@ fn a_session_over_which_the_agent_ends_again_and_again_is_given_up_and_others_go
 #[test]
 fn an_agent_that_is_never_started_again_is_not_started_for_who_waits_for_a_place() {
     let (mut bench, client) = holding(6, |profile| profile.restart.on_failure = false);
-    bench.say(client, &json!({"id":5,"method":"_acpd/agent/restart","params":{"agent":AGENT}}));
+    bench.ask(client, 5, "_acpd/agent/restart", &json!({"agent":AGENT}));
     bench.agent_dies();
     assert_eq!(loaded(&bench.heard()).len(), 4, "two wait for a place");
     bench.agent_dies();
@@ -120,22 +122,19 @@ fn an_agent_that_is_never_started_again_is_not_started_for_who_waits_for_a_place
     assert_eq!((bench.spawned.len(), bench.agent_state()), (2, "stopped".to_owned()));
     // A prompt starts it, for that session alone.
     bench.prompt(client, &json!(6), "s1", "go");
-    let load = bench.heard_one("session/load");
-    bench.loads(&load, &json!({}));
-    bench.heard_one("session/prompt");
+    bench.bring_back("session/load");
 }
 
 #[test]
 fn who_opens_a_session_while_the_agent_goes_to_sleep_finds_it_awake() {
     let (mut bench, client) = holding(1, |profile| profile.restart.on_failure = false);
-    bench.say(client, &json!({"id":5,"method":"_acpd/session/close","params":{"session":"s1"}}));
-    bench.feed(Input::Client(client, ClientEvent::Closed));
+    bench.ask(client, 5, "_acpd/session/close", &json!({"session":"s1"}));
+    bench.leave(client);
     while bench.stops.is_empty() {
         bench.pass(60_000);
     }
     let other = bench.plain();
-    let params = json!({"sessionId":"s1","cwd":"/w"});
-    bench.say(other, &json!({"id":1,"method":"session/resume","params":params}));
+    bench.ask(other, 1, "session/resume", &json!({"sessionId":"s1","cwd":"/w"}));
     bench.agent_dies();
     assert_eq!(loaded(&bench.heard()), ["s1"]);
 }
@@ -143,8 +142,7 @@ fn who_opens_a_session_while_the_agent_goes_to_sleep_finds_it_awake() {
 /// The agent dies late enough to be forgiven, and is there again.
 fn dies_late(bench: &mut Bench) {
     bench.pass(11_000);
-    bench.agent_dies();
-    bench.pass(1_000);
+    bench.restart_agent();
 }
 
 /// The agent is asked to load this one session and nothing else.
@@ -155,24 +153,27 @@ fn loads_alone(bench: &mut Bench, session: &str) -> Value {
     heard.into_iter().find(|line| line["method"] == "session/load").unwrap()
 }
 
+/// Like [`loads_alone`], and the agent loads it.
+#[track_caller]
+fn load_alone(bench: &mut Bench, session: &str) {
+    let load = loads_alone(bench, session);
+    bench.loads(&load, &json!({}));
+}
+
 #[test]
 fn who_was_loaded_beside_the_session_over_which_the_agent_ends_is_not_given_up_for_it() {
     let (mut bench, _) = holding(4, |profile| profile.restart.budget = 2);
-    bench.agent_dies();
-    bench.pass(1_000);
+    bench.restart_agent();
     assert_eq!(loaded(&bench.heard()), ["s4", "s3", "s2", "s1"]);
     dies_late(&mut bench);
     for session in ["s4", "s3", "s2"] {
-        let load = loads_alone(&mut bench, session);
-        bench.loads(&load, &json!({}));
+        load_alone(&mut bench, session);
     }
     loads_alone(&mut bench, "s1");
     dies_late(&mut bench);
     let open = bench.heard();
     assert_eq!(loaded(&open), ["s4", "s3", "s2"], "nobody else is suspected any more");
-    for load in &open {
-        bench.loads(load, &json!({}));
-    }
+    load_all(&mut bench, &open);
     assert_eq!(bench.heard(), Vec::<Value>::new());
     let states = ["s1", "s2", "s3", "s4"].map(|session| bench.state(session));
     assert_eq!(states, ["blocked", "live", "live", "live"]);
@@ -184,8 +185,7 @@ fn one_end_is_not_enough_to_give_up_several_sessions() {
     dies_late(&mut bench);
     assert_eq!(loaded(&bench.heard()), ["s2", "s1"]);
     dies_late(&mut bench);
-    let load = loads_alone(&mut bench, "s2");
-    bench.loads(&load, &json!({}));
+    load_alone(&mut bench, "s2");
     loads_alone(&mut bench, "s1");
     dies_late(&mut bench);
     assert_eq!(bench.state("s1"), "blocked");
@@ -206,8 +206,7 @@ fn who_comes_back_alone_keeps_out_those_that_are_awaited_and_waits_for_them() {
     assert_eq!(loaded(&bench.heard()), Vec::<&str>::new());
     bench.loads(&load, &json!({}));
     for next in ["s5", "s6", "s4"] {
-        let load = loads_alone(&mut bench, next);
-        bench.loads(&load, &json!({}));
+        load_alone(&mut bench, next);
     }
     assert_eq!(loaded(&bench.heard()), ["s2", "s1"]);
 }
@@ -218,8 +217,7 @@ fn who_is_awaited_and_comes_back_alone_is_not_overtaken_by_those_that_nobody_wai
     bench.heard();
     dies_late(&mut bench);
     for session in ["s9", "s8", "s7"] {
-        let load = loads_alone(&mut bench, session);
-        bench.loads(&load, &json!({}));
+        load_alone(&mut bench, session);
     }
     loads_alone(&mut bench, "s6");
     dies_late(&mut bench);
@@ -230,8 +228,7 @@ fn who_is_awaited_and_comes_back_alone_is_not_overtaken_by_those_that_nobody_wai
         assert_eq!(bench.heard(), Vec::<Value>::new());
         bench.loads(load, &json!({}));
     }
-    let load = loads_alone(&mut bench, "s6");
-    bench.loads(&load, &json!({}));
+    load_alone(&mut bench, "s6");
     assert_eq!(loaded(&bench.heard()), ["s4", "s3", "s2", "s1"]);
 }
 
@@ -251,11 +248,9 @@ fn when_nobody_waits_for_a_restore_any_more_the_others_go_on() {
     let (mut bench, client) = died_with(7);
     let open = bench.heard();
     bench.prompt(client, &json!(9), "s1", "go");
-    for load in &open {
-        bench.loads(load, &json!({}));
-    }
+    load_all(&mut bench, &open);
     assert_eq!(loaded(&bench.heard()), ["s1"]);
-    bench.say(client, &json!({"method":"session/cancel","params":{"sessionId":"s1"}}));
+    bench.cancel(client, "s1");
     assert_eq!(loaded(&bench.heard()), ["s3", "s2"]);
 }
 
@@ -263,22 +258,17 @@ fn when_nobody_waits_for_a_restore_any_more_the_others_go_on() {
 fn who_waits_for_a_place_when_the_daemon_starts_again_comes_back_with_a_prompt_or_who_opens_it() {
     let (mut bench, _) = holding(7, |_| {});
     bench.shims = true;
-    bench.agent_dies();
-    bench.pass(1_000);
+    bench.restart_agent();
     assert_eq!(loaded(&bench.heard()), ["s7", "s6", "s5", "s4"]);
     bench.reboot();
     let open = bench.heard();
     assert_eq!(loaded(&open), ["s7", "s6", "s5", "s4"], "each begins anew");
-    for load in &open {
-        bench.loads(load, &json!({}));
-    }
+    load_all(&mut bench, &open);
     assert_eq!(bench.heard(), Vec::<Value>::new());
     let client = bench.plain();
     bench.prompt(client, &json!(1), "s3", "go");
-    let params = json!({"sessionId":"s2","cwd":"/w"});
-    bench.say(client, &json!({"id":2,"method":"session/resume","params":params}));
-    let load = loads_alone(&mut bench, "s3");
-    bench.loads(&load, &json!({}));
+    bench.ask(client, 2, "session/resume", &json!({"sessionId":"s2","cwd":"/w"}));
+    load_alone(&mut bench, "s3");
     assert_eq!(loaded(&bench.heard()), ["s2"]);
     assert_eq!(bench.state("s1"), "parked");
 }

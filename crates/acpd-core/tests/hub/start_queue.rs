@@ -1,6 +1,6 @@
 //! How many processes are started at the same time, and in which order.
 
-use acpd_core::{ClientEvent, HostEvent, Input, SpawnError};
+use acpd_core::{HostEvent, Input, SpawnError};
 use serde_json::json;
 
 use crate::bench::{Bench, methods};
@@ -20,10 +20,8 @@ fn all_died() -> Bench {
 
 /// A person wants this agent up.
 fn start(bench: &mut Bench, agent: &str) {
-    let client = bench.plain();
-    bench.say(client, &json!({"id":1,"method":"_acpd/agent/start","params":{"agent":agent}}));
-    assert_eq!(bench.got(client).last().expect("an answer")["result"]["state"], "ready");
-    bench.feed(Input::Client(client, ClientEvent::Closed));
+    let started = bench.command("_acpd/agent/start", &json!({"agent":agent}));
+    assert_eq!(started["result"]["state"], "ready");
 }
 
 fn all_die(bench: &mut Bench) {
@@ -49,16 +47,12 @@ fn one_start_is_over(bench: &mut Bench) {
 
 fn wants_a_session(bench: &mut Bench, agent: &str) {
     let client = bench.client(&json!({"agent":agent}));
-    let params = json!({"cwd":"/w","mcpServers":[]});
-    bench.say(client, &json!({"id":1,"method":"session/new","params":params}));
+    bench.ask(client, 1, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
 }
 
 fn state(bench: &mut Bench, agent: &str) -> (String, String) {
-    let client = bench.plain();
-    bench.say(client, &json!({"id":0,"method":"_acpd/agent/show","params":{"agent":agent}}));
-    let got = bench.got(client);
-    bench.feed(Input::Client(client, ClientEvent::Closed));
-    let word = |key: &str| got[0]["result"][key].as_str().unwrap_or_default().to_owned();
+    let shown = bench.command("_acpd/agent/show", &json!({"agent":agent}));
+    let word = |key: &str| shown["result"][key].as_str().unwrap_or_default().to_owned();
     (word("state"), word("reason"))
 }
 
@@ -67,10 +61,8 @@ fn agents_that_die_together_are_started_a_few_at_a_time() {
     let mut bench = all_died();
     assert_eq!(bench.started, ["a1", "a2"]);
     let (is, why) = state(&mut bench, "a3");
-    assert_eq!(
-        (is.as_str(), why.as_str()),
-        ("starting", "waits for its turn: 2 agents are being started")
-    );
+    assert_eq!(is, "starting");
+    assert_eq!(why, "waits for its turn: 2 agents are being started");
     for over in 0..AGENTS.len() {
         assert_eq!(bench.started.len(), (over + 2).min(AGENTS.len()));
         one_start_is_over(&mut bench);
@@ -88,34 +80,28 @@ fn an_agent_that_is_ready_makes_room_for_the_next() {
 }
 
 #[test]
-fn who_is_waited_for_goes_first() {
-    let mut bench = all_died();
-    wants_a_session(&mut bench, "a7");
-    one_start_is_over(&mut bench);
-    assert_eq!(bench.started, ["a1", "a2", "a7"]);
-    one_start_is_over(&mut bench);
-    assert_eq!(bench.started, ["a1", "a2", "a7", "a3"]);
-}
-
-#[test]
-fn nobody_waits_for_ever_behind_those_who_are_waited_for() {
-    let mut bench = all_died();
-    for agent in &AGENTS[3..] {
-        wants_a_session(&mut bench, agent);
+fn who_is_waited_for_goes_first_and_nobody_waits_for_ever() {
+    for (wanted, starts, expected) in [
+        (&AGENTS[6..7], 1, "a1 a2 a7"),
+        (&AGENTS[6..7], 2, "a1 a2 a7 a3"),
+        (&AGENTS[3..], 4, "a1 a2 a4 a5 a6 a3"),
+    ] {
+        let mut bench = all_died();
+        for agent in wanted {
+            wants_a_session(&mut bench, agent);
+        }
+        for _ in 0..starts {
+            one_start_is_over(&mut bench);
+        }
+        assert_eq!(bench.started.join(" "), expected);
     }
-    for _ in 0..4 {
-        one_start_is_over(&mut bench);
-    }
-    assert_eq!(bench.started, ["a1", "a2", "a4", "a5", "a6", "a3"]);
 }
 
 #[test]
 fn an_agent_that_is_stopped_while_it_waits_is_never_started() {
     let mut bench = all_died();
-    let client = bench.plain();
-    bench.say(client, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"a3"}}));
-    assert_eq!(bench.got(client)[0]["result"]["state"], "stopped");
-    bench.feed(Input::Client(client, ClientEvent::Closed));
+    let stopped = bench.command("_acpd/agent/stop", &json!({"agent":"a3"}));
+    assert_eq!(stopped["result"]["state"], "stopped");
     one_start_is_over(&mut bench);
     assert_eq!(bench.started, ["a1", "a2", "a4"]);
 }
@@ -124,7 +110,7 @@ fn an_agent_that_is_stopped_while_it_waits_is_never_started() {
 fn an_agent_that_is_restarted_while_it_waits_keeps_its_turn_and_who_waits_for_it() {
     let mut bench = all_died();
     let client = bench.plain();
-    bench.say(client, &json!({"id":1,"method":"_acpd/agent/restart","params":{"agent":"a3"}}));
+    bench.ask(client, 1, "_acpd/agent/restart", &json!({"agent":"a3"}));
     bench.capabilities = Some(json!({}));
     one_start_is_over(&mut bench);
     assert_eq!(bench.got(client)[0]["result"]["state"], "ready");
@@ -140,8 +126,7 @@ fn an_agent_that_nobody_wants_any_more_gives_up_its_turn() {
     all_die(&mut bench);
     assert_eq!(bench.started, ["a1", "a2"]);
     assert_eq!(state(&mut bench, "a3").0, "starting");
-    let params = json!({"session":"s"});
-    bench.say(client, &json!({"id":1,"method":"_acpd/session/remove","params":params}));
+    bench.ask(client, 1, "_acpd/session/remove", &json!({"session":"s"}));
     one_start_is_over(&mut bench);
     assert_eq!(bench.started, ["a1", "a2"]);
     assert_eq!(state(&mut bench, "a3").0, "stopped");
@@ -154,16 +139,14 @@ fn sessions_that_somebody_waits_for_come_back_first_then_those_that_are_open() {
     for id in ["unattended", "watched", "prompted"] {
         bench.used_session(gone, id);
     }
-    bench.feed(Input::Client(gone, ClientEvent::Closed));
+    bench.leave(gone);
     let a = bench.plain();
-    let params = json!({"sessionId":"watched","cwd":"/w","mcpServers":[]});
-    bench.say(a, &json!({"id":1,"method":"session/load","params":params}));
+    bench.ask(a, 1, "session/load", &json!({"sessionId":"watched","cwd":"/w","mcpServers":[]}));
     bench.pass(20_000);
     bench.heard();
     bench.leader_ends();
     bench.prompt(a, &json!(2), "prompted", "go");
-    let host = bench.host();
-    bench.feed(Input::Host(host, HostEvent::Gone));
+    bench.end_process();
     let awaited = bench.heard_one("session/resume");
     assert_eq!(awaited["params"]["sessionId"], "prompted");
     bench.agent_answers(&awaited, &json!({}));

