@@ -5,8 +5,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 fn conforms<T: DeserializeOwned>(line: &Value) {
-    if let Err(error) = serde_json::from_value::<T>(line["params"].clone()) {
-        panic!("{error}: {line}");
+    reads::<T>(&line["params"]);
+}
+
+fn reads<T: DeserializeOwned>(part: &Value) {
+    if let Err(error) = serde_json::from_value::<T>(part.clone()) {
+        panic!("{error}: {part}");
     }
 }
 
@@ -39,21 +43,19 @@ pub(crate) fn check_to_agent(line: &Value) {
         Some("session/set_config_option") => conforms::<v1::SetSessionConfigOptionRequest>(line),
         Some(_) => {}
         None => {
-            let result = line.get("result").cloned();
-            if let Some(result) = result {
+            if let Some(result) = line.get("result") {
                 let has = |name: &str| result.get(name).is_some();
-                let failed = if has("action") {
-                    serde_json::from_value::<v1::CreateElicitationResponse>(result).err()
+                if has("action") {
+                    reads::<v1::CreateElicitationResponse>(result);
                 } else if has("content") {
-                    serde_json::from_value::<v1::ReadTextFileResponse>(result).err()
+                    reads::<v1::ReadTextFileResponse>(result);
                 } else if has("outcome") {
-                    serde_json::from_value::<v1::RequestPermissionResponse>(result).err()
+                    reads::<v1::RequestPermissionResponse>(result);
                 } else if has("result") || has("error") {
-                    serde_json::from_value::<v1::MessageMcpResponse>(result).err()
+                    reads::<v1::MessageMcpResponse>(result);
                 } else {
-                    serde_json::from_value::<v1::WriteTextFileResponse>(result).err()
-                };
-                assert!(failed.is_none(), "{failed:?}: {line}");
+                    reads::<v1::WriteTextFileResponse>(result);
+                }
             }
         }
     }
@@ -74,8 +76,7 @@ pub(crate) fn check_to_client(line: &Value) {
         Some(_) => {}
         None => {
             if let Some(error) = line.get("error") {
-                let read = serde_json::from_value::<v1::Error>(error.clone());
-                assert!(read.is_ok(), "{read:?}: {line}");
+                reads::<v1::Error>(error);
             }
             check_result(&line["result"]);
         }
@@ -85,11 +86,9 @@ pub(crate) fn check_to_client(line: &Value) {
 /// Results that tell themselves apart by their members.
 fn check_result(result: &Value) {
     let has = |name: &str| result.get(name).is_some();
-    let read =
-        |failed: Option<serde_json::Error>| assert!(failed.is_none(), "{failed:?}: {result}");
     if has("agentCapabilities") {
-        read(serde_json::from_value::<v1::InitializeResponse>(result.clone()).err());
+        reads::<v1::InitializeResponse>(result);
     } else if result["sessions"][0].get("archived").is_some() {
-        read(serde_json::from_value::<v1::ListSessionsResponse>(result.clone()).err());
+        reads::<v1::ListSessionsResponse>(result);
     }
 }

@@ -2,58 +2,47 @@
 
 use acpd_core::ids::ClientId;
 use acpd_core::profile::Services;
-use acpd_core::{ClientEvent, ClientOrigin, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, methods, word, words};
+use crate::bench::{Bench, methods, selected, word, words};
 
 /// A client that shows subagents, and can do files.
 fn viewer(bench: &mut Bench) -> ClientId {
-    let client = ClientId(500);
-    bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
     let capabilities = json!({"subagents":{},"fs":{"readTextFile":true}});
-    let params = json!({"protocolVersion":1,"clientCapabilities":capabilities});
-    bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
-    bench.got(client);
-    client
-}
-
-fn observe(bench: &mut Bench, client: ClientId, session: &str) {
-    let params = json!({"sessionId":session,"cwd":"/w","mcpServers":[]});
-    bench.say(client, &json!({"id":"r","method":"session/resume","params":params}));
-    bench.got(client);
+    bench.introduce(&json!({"clientCapabilities":capabilities}))
 }
 
 /// A session with a client that shows subagents and one that does not.
-fn scene(bench: &mut Bench) -> (ClientId, ClientId) {
-    let (shows, plain) = (viewer(bench), bench.plain());
+fn scene(mut bench: Bench) -> (Bench, ClientId, ClientId) {
+    let shows = viewer(&mut bench);
     bench.session(shows, "s");
-    observe(bench, plain, "s");
-    (shows, plain)
+    let plain = bench.joined("s");
+    (bench, shows, plain)
 }
 
-fn told(bench: &mut Bench, session: &str, update: &Value) {
-    let params = json!({"sessionId":session,"update":update});
-    bench.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
+/// A used session of a client that shows subagents, whose agent has died: the client, and the request for
+/// the session.
+fn restoring(mut bench: Bench, method: &str) -> (Bench, ClientId, Value) {
+    let shows = viewer(&mut bench);
+    bench.used_session(shows, "s");
+    bench.restart_agent();
+    let request = bench.heard_one(method);
+    bench.got(shows);
+    (bench, shows, request)
+}
+
+/// Like [`scene`], with the child `c`.
+fn with_child() -> (Bench, ClientId, ClientId) {
+    let (mut bench, shows, plain) = scene(Bench::new());
+    announce(&mut bench, "s", "c", &json!({}));
+    (bench, shows, plain)
 }
 
 fn announce(bench: &mut Bench, on: &str, child: &str, more: &Value) {
-    let mut update = json!({"sessionUpdate":"subagent_update","sessionId":child});
-    for (key, value) in more.as_object().into_iter().flatten() {
-        update[key] = value.clone();
-    }
-    told(bench, on, &update);
-}
-
-fn permission(bench: &mut Bench, id: u64, session: &str) {
-    let options = json!([{"optionId":"yes","name":"Yes","kind":"allow_once"}]);
-    let call = json!({"toolCallId":"t","title":"T"});
-    let params = json!({"sessionId":session,"toolCall":call,"options":options});
-    bench.agent(&json!({"id":id,"method":"session/request_permission","params":params}));
-}
-
-fn cancel(bench: &mut Bench, client: ClientId, session: &str) {
-    bench.say(client, &json!({"method":"session/cancel","params":{"sessionId":session}}));
+    let mut update = more.clone();
+    update["sessionUpdate"] = "subagent_update".into();
+    update["sessionId"] = child.into();
+    bench.send_update(on, &update);
 }
 
 /// Sessions and texts of the lines.
@@ -74,8 +63,7 @@ fn asked(bench: &mut Bench, client: ClientId) -> Value {
 
 #[test]
 fn lines_of_a_child_are_in_order_with_those_of_its_session_for_who_shows_subagents() {
-    let mut bench = Bench::new();
-    let (shows, plain) = scene(&mut bench);
+    let (mut bench, shows, plain) = scene(Bench::new());
     bench.chunk("s", "one");
     announce(&mut bench, "s", "c", &json!({"title":"Looks for it"}));
     bench.chunk("c", "two");
@@ -83,22 +71,16 @@ fn lines_of_a_child_are_in_order_with_those_of_its_session_for_who_shows_subagen
     bench.chunk("s", "three");
     bench.chunk("g", "four");
     bench.agent(&json!({"jsonrpc":"2.0","method":"_vendor/x","params":{"sessionId":"g"}}));
-    let all = [
-        "s agent_message_chunk",
-        "s subagent_update",
-        "c agent_message_chunk",
-        "c subagent_update",
-        "s agent_message_chunk",
-        "g agent_message_chunk",
-        "g _vendor/x",
-    ];
+    let said = ["s", "c", "g"].map(|id| format!("{id} agent_message_chunk"));
+    let [s, c, g] = said.each_ref().map(String::as_str);
+    let all = [s, "s subagent_update", c, "c subagent_update", s, g, "g _vendor/x"];
     assert_eq!(of(&bench.got(shows)), all);
     assert_eq!(of(&bench.got(plain)), ["s agent_message_chunk"; 2]);
     assert!(bench.notes.is_empty(), "{:?}", bench.notes);
 
     let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
     for (client, lines) in [(shows, &all[..]), (plain, &[all[0]; 2])] {
-        bench.say(client, &json!({"id":"l","method":"session/load","params":params}));
+        bench.ask(client, "l", "session/load", &params);
         assert_eq!(of(&bench.got(client)), [lines, &["- result \"l\""]].concat());
     }
 }
@@ -106,16 +88,12 @@ fn lines_of_a_child_are_in_order_with_those_of_its_session_for_who_shows_subagen
 #[test]
 fn a_line_of_a_child_names_the_session_that_its_number_is_of() {
     let mut bench = Bench::new();
-    let (a, b) = (ClientId(600), ClientId(601));
-    for (client, longest) in [(a, 0), (b, 200)] {
-        bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
+    let [a, b] = [0, 200].map(|longest| {
         let own = json!({"seq":true,"notices":true,"maxLine":longest});
-        let params = json!({"protocolVersion":1,"clientCapabilities":{"subagents":{}},
-            "_meta":{"_acpd":own}});
-        bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
-    }
+        bench.introduce(&json!({"clientCapabilities":{"subagents":{}},"_meta":{"_acpd":own}}))
+    });
     bench.session(a, "s");
-    observe(&mut bench, b, "s");
+    bench.join(b, "s");
     bench.got(a);
     announce(&mut bench, "s", "c", &json!({}));
     bench.chunk("c", &"long".repeat(100));
@@ -128,20 +106,17 @@ fn a_line_of_a_child_names_the_session_that_its_number_is_of() {
     assert_eq!(live, [announced.clone(), (of_child.clone(), said)]);
     assert_eq!(own(&bench.got(b)[1]), (of_child, skipped));
 
-    let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
-    bench.say(a, &json!({"id":"l","method":"session/load","params":params}));
+    bench.ask(a, "l", "session/load", &json!({"sessionId":"s","cwd":"/w","mcpServers":[]}));
     let history: Vec<_> = bench.got(a).iter().map(own).collect();
     assert_eq!(history[..2], live);
 }
 
 #[test]
 fn a_child_says_nothing_about_the_state_of_its_session() {
-    let mut bench = Bench::new();
-    let (shows, plain) = scene(&mut bench);
-    announce(&mut bench, "s", "c", &json!({}));
-    told(&mut bench, "c", &json!({"sessionUpdate":"session_info_update","title":"of c"}));
-    told(&mut bench, "c", &json!({"sessionUpdate":"current_mode_update","currentModeId":"m"}));
-    told(&mut bench, "c", &json!({"sessionUpdate":"notice","severity":"info","title":"T"}));
+    let (mut bench, shows, plain) = with_child();
+    bench.send_update("c", &json!({"sessionUpdate":"session_info_update","title":"of c"}));
+    bench.send_update("c", &json!({"sessionUpdate":"current_mode_update","currentModeId":"m"}));
+    bench.send_update("c", &json!({"sessionUpdate":"notice","severity":"info","title":"T"}));
     let row = &bench.snapshot.sessions.values().next().expect("one").row;
     assert_eq!((&row.title, &row.mode), (&None, &None));
     let got = bench.got(shows);
@@ -151,10 +126,9 @@ fn a_child_says_nothing_about_the_state_of_its_session() {
 
 #[test]
 fn a_child_that_was_not_announced_is_nobody() {
-    let mut bench = Bench::new();
-    let (shows, _) = scene(&mut bench);
+    let (mut bench, shows, _) = scene(Bench::new());
     bench.chunk("c", "lost");
-    permission(&mut bench, 7, "c");
+    bench.ask_permission(7, "c");
     assert_eq!(bench.got(shows), Vec::<Value>::new());
     // Questions without a session are no consent.
     assert_eq!(bench.heard()[0]["error"]["code"], -32602);
@@ -165,8 +139,7 @@ fn a_child_that_was_not_announced_is_nobody() {
 fn what_a_session_says_before_its_id_is_known_may_announce_children() {
     let mut bench = Bench::new();
     let shows = viewer(&mut bench);
-    let params = json!({"cwd":"/w","mcpServers":[]});
-    bench.say(shows, &json!({"id":1,"method":"session/new","params":params}));
+    bench.ask(shows, 1, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
     let request = bench.heard_one("session/new");
     announce(&mut bench, "s", "c", &json!({}));
     bench.chunk("c", "early");
@@ -177,8 +150,7 @@ fn what_a_session_says_before_its_id_is_known_may_announce_children() {
 
 #[test]
 fn a_session_cannot_be_announced_as_a_child() {
-    let mut bench = Bench::new();
-    let (shows, _) = scene(&mut bench);
+    let (mut bench, shows, _) = scene(Bench::new());
     bench.session(shows, "other");
     for id in ["s", "other"] {
         announce(&mut bench, "s", id, &json!({}));
@@ -193,80 +165,55 @@ fn a_session_cannot_be_announced_as_a_child() {
 
 #[test]
 fn ids_are_translated_wherever_an_update_has_them() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({}));
+    let mut bench = Bench::able(&json!({}));
     let shows = viewer(&mut bench);
     bench.used_session(shows, "0");
     bench.used_session(shows, "1");
-    bench.agent_dies();
-    bench.pass(1_000);
+    bench.restart_agent();
     bench.got(shows);
     // The next process counts from 0 again: the session is `0.3` for clients, and its child `1.3`.
     bench.session(shows, "0");
     announce(&mut bench, "0", "1", &json!({"capabilities":{"cancel":{}}}));
-    let message = json!({"sessionUpdate":"session_message","messageId":"m",
-        "senderSessionId":"0","recipientSessionId":"1"});
-    told(&mut bench, "1", &message);
-    told(
-        &mut bench,
-        "1",
-        &json!({"sessionUpdate":"session_message","messageId":"m",
-        "senderSessionId":"1","recipientSessionId":"elsewhere"}),
-    );
+    for (sender, recipient) in [("0", "1"), ("1", "elsewhere")] {
+        let message = json!({"sessionUpdate":"session_message","messageId":"m",
+            "senderSessionId":sender,"recipientSessionId":recipient});
+        bench.send_update("1", &message);
+    }
     announce(&mut bench, "1", "2", &json!({}));
     let got = bench.got(shows);
-    assert_eq!(
-        of(&got),
-        [
-            "0.3 subagent_update",
-            "1.3 session_message",
-            "1.3 session_message",
-            "1.3 subagent_update"
-        ]
-    );
+    let message = "1.3 session_message";
+    assert_eq!(of(&got), ["0.3 subagent_update", message, message, "1.3 subagent_update"]);
     let update = |n: usize| &got[n]["params"]["update"];
+    let end = |n: usize, end: &str| update(n)[end].as_str().expect("an id");
+    let ends = |n| [end(n, "senderSessionId"), end(n, "recipientSessionId")];
     assert_eq!(update(0)["sessionId"], "1.3");
-    assert_eq!(
-        (&update(1)["senderSessionId"], &update(1)["recipientSessionId"]),
-        (&json!("0.3"), &json!("1.3"))
-    );
-    assert_eq!(
-        (&update(2)["senderSessionId"], &update(2)["recipientSessionId"]),
-        (&json!("1.3"), &json!("elsewhere"))
-    );
+    assert_eq!((ends(1), ends(2)), (["0.3", "1.3"], ["1.3", "elsewhere"]));
     assert_eq!(update(3)["sessionId"], "2");
 
-    cancel(&mut bench, shows, "1.3");
+    bench.cancel(shows, "1.3");
     assert_eq!(bench.heard_one("session/cancel")["params"]["sessionId"], "1");
 
-    let params = json!({"sessionId":"0.3","modeId":"m"});
-    bench.say(shows, &json!({"id":9,"method":"session/set_mode","params":params}));
+    bench.ask(shows, 9, "session/set_mode", &json!({"sessionId":"0.3","modeId":"m"}));
     let request = bench.heard_one("session/set_mode");
-    let error = json!({"code":-32002,"message":"no","data":{"sessionId":"1"}});
-    bench.agent(&json!({"id":request["id"],"error":error}));
+    bench.agent_fails(&request, &json!({"code":-32002,"message":"no","data":{"sessionId":"1"}}));
     assert_eq!(bench.got(shows)[0]["error"]["data"]["sessionId"], "1.3");
 }
 
 #[test]
 fn a_new_session_does_not_get_the_public_id_of_a_child() {
-    let mut bench = Bench::with(|profile| profile.sharing = acpd_core::profile::Sharing::Session);
-    let (shows, _) = scene(&mut bench);
+    let (mut bench, shows, _) =
+        scene(Bench::with(|profile| profile.sharing = acpd_core::profile::Sharing::Session));
     announce(&mut bench, "s", "c", &json!({}));
-    let params = json!({"cwd":"/w","mcpServers":[]});
-    bench.say(shows, &json!({"id":1,"method":"session/new","params":params}));
+    bench.ask(shows, 1, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
     bench.answers("session/new", &json!({"sessionId":"c"}));
-    let got = bench.got(shows);
-    let made = got.iter().find(|line| line["id"] == 1).expect("an answer");
-    assert_eq!(made["result"]["sessionId"], "c.2");
+    assert_eq!(bench.answer(shows, 1)["result"]["sessionId"], "c.2");
 }
 
 #[test]
 fn a_question_of_a_child_is_asked_of_everybody_under_an_id_that_they_know() {
-    let mut bench = Bench::new();
-    let (shows, plain) = scene(&mut bench);
-    announce(&mut bench, "s", "c", &json!({}));
+    let (mut bench, shows, plain) = with_child();
     bench.got(shows);
-    permission(&mut bench, 7, "c");
+    bench.ask_permission(7, "c");
     let other = asked(&mut bench, shows);
     let question = asked(&mut bench, plain);
     assert_eq!(other["params"]["sessionId"], "c");
@@ -276,87 +223,64 @@ fn a_question_of_a_child_is_asked_of_everybody_under_an_id_that_they_know() {
     let open = &bench.got(plain)[0]["result"]["interactions"];
     assert_eq!((&open[0]["sessionId"], open.as_array().map(Vec::len)), (&json!("s"), Some(1)));
 
-    let outcome = json!({"outcome":{"outcome":"selected","optionId":"yes"}});
-    bench.say(plain, &json!({"id":question["id"],"result":outcome}));
-    assert_eq!(bench.heard(), [json!({"id":7,"result":outcome})]);
-    assert_eq!(words(&bench.got(shows)), ["$/cancel_request"]);
+    bench.select(plain, &question, "y");
+    assert_eq!(bench.heard(), [selected(7, "y")]);
+    bench.expect(shows, ["$/cancel_request"]);
 }
 
 #[test]
 fn a_question_of_a_child_outlives_a_turn_that_ends_and_not_one_that_is_cancelled() {
-    let mut bench = Bench::new();
-    let (shows, _) = scene(&mut bench);
-    announce(&mut bench, "s", "c", &json!({}));
+    let (mut bench, shows, _) = with_child();
     for (n, cancelled) in [(1, false), (2, true)] {
-        bench.prompt(shows, &json!(n), "s", "go");
-        let request = bench.heard_one("session/prompt");
-        permission(&mut bench, n, "c");
-        permission(&mut bench, n + 10, "s");
+        let request = bench.start_turn(shows, n, "s", "go");
+        bench.ask_permission(n, "c");
+        bench.ask_permission(n + 10, "s");
         if cancelled {
-            cancel(&mut bench, shows, "s");
+            bench.cancel(shows, "s");
         }
-        bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
-        let heard = bench.heard();
-        let answered: Vec<_> = heard
-            .iter()
-            .filter(|line| line.get("result").is_some())
-            .map(|l| l["id"].clone())
-            .collect();
+        bench.end_turn(&request);
+        let mut heard = bench.heard();
+        heard.retain(|line| line.get("result").is_some());
+        let answered: Vec<_> = heard.iter().map(|line| &line["id"]).collect();
         // The one of the first turn is still open when the second one is cancelled.
-        let expected: &[u64] = if cancelled { &[1, 2, 12] } else { &[11] };
-        assert_eq!(answered, expected);
+        let expected = if cancelled { vec![1, 2, 12] } else { vec![11] };
+        assert_eq!(json!(answered), json!(expected));
     }
 }
 
 #[test]
 fn calls_of_two_sessions_with_the_same_id_are_not_mixed_up() {
-    let mut bench = Bench::new();
-    let (shows, _) = scene(&mut bench);
-    announce(&mut bench, "s", "c", &json!({}));
+    let (mut bench, shows, _) = with_child();
     let call = |title: &str, command: &str| {
         json!({"sessionUpdate":"tool_call","toolCallId":"t","title":title,"kind":"execute",
             "status":"pending","rawInput":{"command":command}})
     };
-    told(&mut bench, "s", &call("S", "git status"));
-    told(&mut bench, "c", &call("C", "rm -r x"));
-    let options = json!([{"optionId":"yes","name":"Yes","kind":"allow_once"}]);
-    for (id, session) in [(1, "s"), (2, "c")] {
-        let call = json!({"toolCallId":"t"});
-        let params = json!({"sessionId":session,"toolCall":call,"options":options});
-        bench.agent(&json!({"id":id,"method":"session/request_permission","params":params}));
-    }
+    bench.send_update("s", &call("S", "git status"));
+    bench.send_update("c", &call("C", "rm -r x"));
+    bench.ask_permission(1, "s");
+    bench.ask_permission(2, "c");
     bench.got(shows);
     bench.say(shows, &json!({"id":1,"method":"_acpd/interaction/list"}));
     let open = bench.got(shows)[0]["result"]["interactions"].clone();
-    let subjects: Vec<_> = open
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|one| one["question"]["subject"].to_string())
-        .collect();
-    assert!(subjects[0].contains("git status") && subjects[1].contains("rm -r x"), "{open}");
+    let subject = |at: usize| open[at]["question"]["subject"].to_string();
+    assert!(subject(0).contains("git status") && subject(1).contains("rm -r x"), "{open}");
 }
 
 #[test]
 fn client_methods_of_a_child_are_done_in_the_folders_of_its_session() {
-    let mut bench = Bench::with(|profile| {
-        profile.services = Services { fs: true, terminal: false };
-    });
-    let (shows, plain) = scene(&mut bench);
+    let bench = Bench::with(|profile| profile.services = Services { fs: true, terminal: false });
+    let (mut bench, shows, plain) = scene(bench);
     announce(&mut bench, "s", "c", &json!({}));
     bench.got(shows);
-    let read = |id: u64| {
-        let params = json!({"sessionId":"c","path":"/w/x"});
-        json!({"id":id,"method":"fs/read_text_file","params":params})
-    };
-    bench.agent(&read(1));
+    let read = json!({"sessionId":"c","path":"/w/x"});
+    bench.agent_asks(1, "fs/read_text_file", &read);
     let request = asked(&mut bench, shows);
     assert_eq!(request["params"]["sessionId"], "c");
-    bench.say(shows, &json!({"id":request["id"],"result":{"content":"x"}}));
+    bench.reply(shows, &request, &json!({"content":"x"}));
     assert_eq!(bench.heard()[0]["id"], 1);
 
-    bench.feed(Input::Client(shows, ClientEvent::Closed));
-    bench.agent(&read(2));
+    bench.leave(shows);
+    bench.agent_asks(2, "fs/read_text_file", &read);
     assert_eq!(bench.served[0].1, ["/w"]);
     assert_eq!(bench.got(plain), Vec::<Value>::new());
 }
@@ -364,55 +288,44 @@ fn client_methods_of_a_child_are_done_in_the_folders_of_its_session() {
 #[test]
 fn a_client_without_subagents_does_the_client_method_of_a_child_for_its_session() {
     let mut bench = Bench::new();
-    let client = ClientId(600);
-    bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
-    let capabilities = json!({"fs":{"writeTextFile":true}});
-    let params = json!({"protocolVersion":1,"clientCapabilities":capabilities});
-    bench.say(client, &json!({"id":0,"method":"initialize","params":params}));
-    bench.got(client);
+    let client = bench.introduce(&json!({"clientCapabilities":{"fs":{"writeTextFile":true}}}));
     bench.session(client, "s");
     announce(&mut bench, "s", "c", &json!({}));
     let params = json!({"sessionId":"c","path":"/w/x","content":"y"});
-    bench.agent(&json!({"id":1,"method":"fs/write_text_file","params":params}));
+    bench.agent_asks(1, "fs/write_text_file", &params);
     assert_eq!(asked(&mut bench, client)["params"]["sessionId"], "s");
 }
 
 #[test]
 fn a_child_is_cancelled_only_if_that_was_offered() {
-    let mut bench = Bench::new();
-    let (shows, plain) = scene(&mut bench);
-    announce(&mut bench, "s", "c", &json!({}));
-    cancel(&mut bench, shows, "c");
+    let (mut bench, shows, plain) = with_child();
+    bench.cancel(shows, "c");
     assert_eq!(bench.heard(), Vec::<Value>::new());
 
     announce(&mut bench, "s", "c", &json!({"capabilities":{"cancel":{}}}));
     announce(&mut bench, "s", "c", &json!({"title":"What is not said stays"}));
-    permission(&mut bench, 7, "c");
-    permission(&mut bench, 8, "s");
-    cancel(&mut bench, plain, "c");
+    bench.ask_permission(7, "c");
+    bench.ask_permission(8, "s");
+    bench.cancel(plain, "c");
     let heard = bench.heard();
     assert_eq!(methods(&heard), ["session/cancel", "answer"]);
     assert_eq!(heard[0]["params"]["sessionId"], "c");
-    assert_eq!(
-        (&heard[1]["id"], &heard[1]["result"]["outcome"]["outcome"]),
-        (&json!(7), &json!("cancelled"))
-    );
+    assert_eq!(heard[1]["id"], 7);
+    assert_eq!(heard[1]["result"]["outcome"]["outcome"], "cancelled");
 
     announce(&mut bench, "s", "c", &json!({"capabilities":null}));
-    cancel(&mut bench, shows, "c");
+    bench.cancel(shows, "c");
     assert_eq!(bench.heard(), Vec::<Value>::new());
 }
 
 #[test]
 fn nothing_else_can_be_asked_of_a_child() {
-    let mut bench = Bench::new();
-    let (shows, _) = scene(&mut bench);
-    announce(&mut bench, "s", "c", &json!({}));
+    let (mut bench, shows, _) = with_child();
     bench.got(shows);
     for method in ["prompt", "set_mode", "close", "delete", "load", "resume"] {
         let params = json!({"sessionId":"c","cwd":"/w","modeId":"m","mcpServers":[],"prompt":[]});
         let method = format!("session/{method}");
-        bench.say(shows, &json!({"id":1,"method":method,"params":params}));
+        bench.ask(shows, 1, &method, &params);
         let error = &bench.got(shows)[0]["error"];
         let unknown = method.ends_with("load") || method.ends_with("resume");
         let text = if unknown { "no session" } else { "the session of a subagent" };
@@ -421,10 +334,14 @@ fn nothing_else_can_be_asked_of_a_child() {
     assert_eq!(bench.heard(), Vec::<Value>::new());
 }
 
+fn expect_no_child(bench: &Bench) {
+    let mut sessions = bench.snapshot.sessions.values();
+    assert!(sessions.all(|state| state.row.children.is_empty()));
+}
+
 #[test]
 fn children_end_with_the_process_and_that_is_told() {
-    let mut bench = Bench::new();
-    let (shows, plain) = scene(&mut bench);
+    let (mut bench, shows, plain) = scene(Bench::new());
     let running = json!({"state":{"state":"running"},"capabilities":{"cancel":{}}});
     announce(&mut bench, "s", "c", &running);
     announce(&mut bench, "c", "g", &running);
@@ -435,16 +352,13 @@ fn children_end_with_the_process_and_that_is_told() {
     assert_eq!(of(&got), ["s subagent_update", "c subagent_update"]);
     for line in &got {
         let update = &line["params"]["update"];
-        assert_eq!(
-            (&update["state"]["state"], &update["capabilities"]),
-            (&json!("unknown"), &json!(null))
-        );
+        assert_eq!(update["state"]["state"], "unknown");
+        assert_eq!(update["capabilities"], Value::Null);
     }
     assert_eq!(bench.got(plain), Vec::<Value>::new());
-    cancel(&mut bench, shows, "c");
+    bench.cancel(shows, "c");
     assert_eq!(bench.heard(), Vec::<Value>::new());
-    let rows = &bench.snapshot.sessions;
-    assert!(rows.values().all(|state| state.row.children.is_empty()));
+    expect_no_child(&bench);
 }
 
 #[test]
@@ -453,39 +367,33 @@ fn children_end_when_their_session_is_closed() {
     let shows = viewer(&mut bench);
     bench.session(shows, "s");
     announce(&mut bench, "s", "c", &json!({"capabilities":{"cancel":{}}}));
-    bench.say(shows, &json!({"id":1,"method":"session/close","params":{"sessionId":"s"}}));
+    bench.ask(shows, 1, "session/close", &json!({"sessionId":"s"}));
     bench.got(shows);
     bench.chunk("c", "late");
     assert_eq!(bench.notes.len(), 1);
-    let rows = &bench.snapshot.sessions;
-    assert!(rows.values().all(|state| state.row.children.is_empty()));
+    expect_no_child(&bench);
 }
 
 #[test]
 fn the_next_daemon_knows_the_children_of_a_process_that_it_takes_over() {
-    let mut bench = Bench::with_shims();
-    let (shows, _) = scene(&mut bench);
+    let (mut bench, ..) = scene(Bench::with_shims());
     announce(&mut bench, "s", "c", &json!({"capabilities":{"cancel":{}}}));
-    permission(&mut bench, 7, "c");
+    bench.ask_permission(7, "c");
     bench.reboot();
-    let (shows, plain) = (shows, bench.plain());
-    bench.feed(Input::Client(shows, ClientEvent::Closed));
     let shows = viewer(&mut bench);
-    observe(&mut bench, plain, "s");
-    let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
-    bench.say(shows, &json!({"id":"r","method":"session/resume","params":params}));
-    let question = bench.got(shows).into_iter().find(|line| word(line).contains("permission"));
-    assert_eq!(question.expect("still open")["params"]["sessionId"], "c");
+    bench.joined("s");
+    bench.ask(shows, "r", "session/resume", &json!({"sessionId":"s","cwd":"/w","mcpServers":[]}));
+    let question = bench.find(shows, "session/request_permission");
+    assert_eq!(question["params"]["sessionId"], "c", "it is still open");
     bench.chunk("c", "still there");
     assert_eq!(of(&bench.got(shows)), ["c agent_message_chunk"]);
-    cancel(&mut bench, shows, "c");
+    bench.cancel(shows, "c");
     assert_eq!(methods(&bench.heard()), ["session/cancel", "answer"]);
 }
 
 #[test]
 fn the_number_of_children_is_bounded_and_those_at_work_are_kept() {
-    let mut bench = Bench::new();
-    let (shows, _) = scene(&mut bench);
+    let (mut bench, shows, _) = scene(Bench::new());
     let running = json!({"state":{"state":"running"}});
     announce(&mut bench, "s", "idle", &json!({"state":{"state":"idle"}}));
     for n in 1..=64 {
@@ -501,11 +409,10 @@ fn the_number_of_children_is_bounded_and_those_at_work_are_kept() {
 
 #[test]
 fn an_agent_whose_subagent_works_is_not_stopped_for_idleness() {
-    let mut bench = Bench::new();
-    let (shows, plain) = scene(&mut bench);
+    let (mut bench, shows, plain) = scene(Bench::new());
     announce(&mut bench, "s", "c", &json!({"state":{"state":"running"}}));
-    bench.feed(Input::Client(plain, ClientEvent::Closed));
-    bench.say(shows, &json!({"id":1,"method":"_acpd/session/detach","params":{"session":"s"}}));
+    bench.leave(plain);
+    bench.ask(shows, 1, "_acpd/session/detach", &json!({"session":"s"}));
     bench.pass(60 * 60_000);
     assert!(bench.stops.is_empty());
     announce(&mut bench, "s", "c", &json!({"state":{"state":"idle","stopReason":"end_turn"}}));
@@ -515,13 +422,10 @@ fn an_agent_whose_subagent_works_is_not_stopped_for_idleness() {
 
 #[test]
 fn a_replay_announces_children_in_the_end_and_what_they_said_is_not_shown_again() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"loadSession":true}));
+    let mut bench = Bench::loadable();
     let shows = viewer(&mut bench);
     bench.used_session(shows, "s");
-    bench.agent_dies();
-    bench.prompt(shows, &json!(1), "s", "second");
-    bench.pass(1_000);
+    bench.prompt_after_crash(shows, 1, "s", "second");
     let load = bench.heard_one("session/load");
     bench.got(shows);
     bench.update("s", "user_message_chunk", "first");
@@ -543,13 +447,7 @@ fn a_replay_announces_children_in_the_end_and_what_they_said_is_not_shown_again(
 
 #[test]
 fn what_is_said_of_children_and_by_them_during_a_resume_is_news() {
-    let mut bench = Bench::new();
-    let shows = viewer(&mut bench);
-    bench.used_session(shows, "s");
-    bench.agent_dies();
-    bench.pass(2_000);
-    let resume = bench.heard_one("session/resume");
-    bench.got(shows);
+    let (mut bench, shows, resume) = restoring(Bench::new(), "session/resume");
     announce(&mut bench, "s", "c", &json!({"state":{"state":"running"}}));
     bench.chunk("c", "early");
     announce(&mut bench, "c", "g", &json!({}));
@@ -562,16 +460,11 @@ fn what_is_said_of_children_and_by_them_during_a_resume_is_news() {
 
 #[test]
 fn a_child_that_worked_in_a_replay_does_not_keep_its_agent() {
-    let mut bench = Bench::with(|profile| profile.idle_timeout = 60_000);
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let shows = viewer(&mut bench);
-    bench.used_session(shows, "s");
-    bench.agent_dies();
-    bench.pass(2_000);
-    let load = bench.heard_one("session/load");
+    let bench = Bench::with(|profile| profile.idle_timeout = 60_000).only_loading();
+    let (mut bench, shows, load) = restoring(bench, "session/load");
     announce(&mut bench, "s", "c", &json!({"state":{"state":"running"}}));
     bench.agent_answers(&load, &json!({}));
-    bench.feed(Input::Client(shows, ClientEvent::Closed));
+    bench.leave(shows);
     bench.pass(60 * 60_000);
     assert!(!bench.stops.is_empty());
 }
@@ -602,20 +495,17 @@ fn a_question_of_a_subagent_is_answered_when_its_session_is_closed_deleted_or_fo
         let heard = bench.heard();
         let prompt = heard.iter().find(|line| line["params"]["sessionId"] == "s").expect("it");
         announce(&mut bench, "s", "c", &json!({"state":{"state":"running"}}));
-        permission(&mut bench, 9, "c");
-        match end {
-            "forgotten" => bench.agent_refuses(prompt, -32002),
-            _ => {
-                bench.agent_answers(prompt, &json!({"stopReason":"end_turn"}));
-                let params = json!({"sessionId":"s"});
-                bench.say(shows, &json!({"id":"end","method":end,"params":params}));
-            }
+        bench.ask_permission(9, "c");
+        if end == "forgotten" {
+            bench.agent_refuses(prompt, -32002);
+        } else {
+            bench.end_turn(prompt);
+            bench.ask(shows, "end", end, &json!({"sessionId":"s"}));
         }
         let heard = bench.heard();
         let answer = heard.iter().find(|line| line["id"] == 9).expect("an answer");
         assert_eq!(answer["result"]["outcome"]["outcome"], "cancelled", "{end}");
-        bench.say(shows, &json!({"id":"list","method":"_acpd/interaction/list"}));
-        let list = bench.got(shows).pop().expect("a list");
+        let list = bench.command("_acpd/interaction/list", &json!({}));
         assert_eq!(list["result"]["interactions"], json!([]), "{end}");
         assert!(bench.snapshot.interactions.is_empty(), "{end}");
     }

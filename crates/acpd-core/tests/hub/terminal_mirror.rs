@@ -5,12 +5,11 @@ use acpd_core::ids::{ClientId, InteractionId};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
-use crate::terminals::{bench, call, ends, joins, own, running_command, shown, shows};
+use crate::terminals::{call, ends, own, running_command, shown, shows};
 
 /// A command that is shown, and a client that reads about it.
 fn shown_command() -> (Bench, ClientId, InteractionId, String) {
-    let mut bench = bench();
-    let (a, number, name) = running_command(&mut bench);
+    let (mut bench, a, number, name) = running_command();
     shows(&mut bench, &name);
     bench.got(a);
     (bench, a, number, name)
@@ -96,8 +95,7 @@ fn a_call_that_is_shown_anew_has_the_output_again_within_a_second() {
 fn a_call_that_shows_something_else_is_not_followed_any_more() {
     let (mut bench, a, number, _) = shown_command();
     let content = json!([{"type":"content","content":{"type":"text","text":"done"}}]);
-    let update = json!({"sessionUpdate":"tool_call_update","toolCallId":"c","content":content});
-    bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":update}}));
+    bench.update_call("c", &json!({"content":content}));
     bench.got(a);
     writes(&mut bench, number, "x");
     bench.pass(100_000);
@@ -111,9 +109,7 @@ fn two_commands_in_one_call_are_both_followed_to_their_ends() {
     let (mut bench, a, first, name) = shown_command();
     let (second, other) = own(&mut bench);
     let item = |id: &str| json!({"type":"terminal","terminalId":id});
-    let update = json!({"sessionUpdate":"tool_call_update","toolCallId":"c",
-        "content":[item(&name), item(&other)]});
-    bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":update}}));
+    bench.update_call("c", &json!({"content":[item(&name), item(&other)]}));
     bench.got(a);
     let both = |bench: &mut Bench| {
         let got = bench.got(a);
@@ -144,8 +140,7 @@ fn a_command_that_ends_with_its_agent_says_so_where_it_is_shown() {
     bench.leader_ends();
     let got = bench.got(a);
     assert_eq!(texts(&got), ["so far\n(ended with the agent)"]);
-    let words = words(&got);
-    assert_eq!(words[..2], ["tool_call_update", "tool_call_update"], "then the call is closed");
+    assert_eq!(words(&got)[..2], ["tool_call_update"; 2], "then the call is closed");
     assert_eq!(bench.snapshot.interactions.len(), 0);
     ends(&mut bench, number, 0, "late");
     assert_eq!(texts(&bench.got(a)), Vec::<String>::new());
@@ -154,7 +149,7 @@ fn a_command_that_ends_with_its_agent_says_so_where_it_is_shown() {
 #[test]
 fn a_command_that_ends_with_its_session_says_so_where_it_is_shown() {
     let (mut bench, a, ..) = shown_command();
-    bench.say(a, &json!({"id":2,"method":"_acpd/session/close","params":{"session":"s"}}));
+    bench.ask(a, 2, "_acpd/session/close", &json!({"session":"s"}));
     assert_eq!(texts(&bench.got(a)), ["(ended with the session)"]);
     assert_eq!(bench.snapshot.interactions.len(), 0);
 }
@@ -166,18 +161,15 @@ fn the_next_daemon_says_what_the_last_one_knew_of_a_command() {
         writes(&mut bench, number, written);
         bench.pass(1_000);
         bench.reboot();
-        let reader = bench.plain();
-        joins(&mut bench, reader);
-        let row = bench.journal.values().flatten().last().unwrap();
-        let line = serde_json::from_slice(&row.line).unwrap();
-        assert_eq!(shown(&line), format!("{written}(ended when acpd was restarted)"));
+        bench.joined("s");
+        let last = bench.journal_lines().pop().unwrap();
+        assert_eq!(shown(&last), format!("{written}(ended when acpd was restarted)"));
         assert_eq!(bench.snapshot.interactions.len(), 0);
         let rows = bench.journal.values().flatten().count();
         bench.reboot();
         assert_eq!(bench.journal.values().flatten().count(), rows, "it is said once");
         // The agent does not know.
-        let reader = bench.plain();
-        joins(&mut bench, reader);
+        let reader = bench.joined("s");
         shows(&mut bench, &name);
         assert_eq!(texts(&bench.got(reader))[1], "(a terminal of acpd that is gone)");
     }
@@ -222,7 +214,6 @@ fn a_call_that_shows_many_commands_shows_64_kib_of_them() {
 
 /// The length of the line that shows what the commands in a call wrote.
 fn last_of_a_call(bench: &mut Bench, content: &[Value]) -> usize {
-    let update = json!({"sessionUpdate":"tool_call_update","toolCallId":"d","content":content});
-    bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":update}}));
+    bench.update_call("d", &json!({"content":content}));
     bench.journal.values().flatten().last().expect("a row").line.len()
 }

@@ -3,32 +3,26 @@
 use acp_wire::StateKey;
 use acpd_core::ids::ClientId;
 use acpd_core::record::EventKind;
-use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::Bench;
 
 fn set(bench: &mut Bench, client: ClientId, title: &Value) -> Value {
-    let params = json!({"sessionId":"s","title":title});
-    bench.say(client, &json!({"id":"set","method":"session/set_title","params":params}));
-    let got = bench.got(client);
-    got.into_iter().find(|line| line["id"] == "set").expect("an answer")
+    bench.ask(client, "set", "session/set_title", &json!({"sessionId":"s","title":title}));
+    bench.answer(client, "set")
 }
 
 /// A person's command; the session as they are told it.
 fn own(bench: &mut Bench, title: &Value) -> Value {
-    let a = bench.plain();
     let params = json!({"ref":{"session":"s"},"title":title});
-    bench.say(a, &json!({"id":0,"method":"_acpd/session/title","params":params}));
-    bench.got(a)[0]["result"].clone()
+    bench.command("_acpd/session/title", &params)["result"].take()
 }
 
 /// Title by the agent.
 fn call(bench: &mut Bench, title: &str) {
-    let update =
+    let info =
         json!({"sessionUpdate":"session_info_update","title":title,"updatedAt":"2026-01-01"});
-    let params = json!({"sessionId":"s","update":update});
-    bench.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
+    bench.send_update("s", &info);
 }
 
 /// The titles that a client was told.
@@ -39,26 +33,22 @@ pub(crate) fn told(lines: &[Value]) -> Vec<Value> {
 }
 
 pub(crate) fn listed(bench: &mut Bench) -> Value {
-    let a = bench.plain();
-    bench.say(a, &json!({"id":0,"method":"session/list","params":{}}));
-    bench.got(a)[0]["result"]["sessions"][0]["title"].clone()
+    bench.command("session/list", &json!({}))["result"]["sessions"][0]["title"].take()
 }
 
 #[test]
 fn a_title_of_a_person_is_told_to_all_and_wakes_nobody() {
-    let mut bench = Bench::new();
-    let (a, b) = (bench.plain(), bench.plain());
-    bench.used_session(a, "s");
-    bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
-    bench.say(a, &json!({"id":2,"method":"_acpd/session/close","params":{"session":"s"}}));
+    let (mut bench, a) = Bench::used();
+    let b = bench.joined("s");
+    bench.ask(a, 2, "_acpd/session/close", &json!({"session":"s"}));
     assert_eq!(bench.state("s"), "closed");
-    bench.got(a);
     bench.got(b);
     bench.heard();
     let spawned = bench.spawned.len();
     let answer = set(&mut bench, a, &json!("  Fix\n the\tparser "));
     assert_eq!(answer["result"], json!({"title":"Fix the parser"}), "as it is kept");
-    assert_eq!(told(&bench.got(b)), ["Fix the parser"]);
+    set(&mut bench, a, &json!("Fix the parser"));
+    assert_eq!(told(&bench.got(b)), ["Fix the parser"], "it changes only when it is another");
     assert_eq!(listed(&mut bench), "Fix the parser");
     bench.pass(60_000);
     assert_eq!(bench.state("s"), "closed");
@@ -78,9 +68,7 @@ fn a_title_of_a_person_stays_until_a_person_takes_it_away() {
     assert_eq!(got[0]["params"]["update"]["updatedAt"], "2026-01-01", "the rest is the agent's");
     bench.reboot();
     assert_eq!(listed(&mut bench), "Mine");
-    let c = bench.plain();
-    bench.say(c, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
-    bench.got(c);
+    let c = bench.joined("s");
     assert_eq!(own(&mut bench, &json!(null))["title"], "more parser stuff");
     assert_eq!(told(&bench.got(c)), ["more parser stuff"]);
     assert_eq!(own(&mut bench, &json!("Other"))["title"], "Other");
@@ -95,18 +83,6 @@ fn without_a_title_of_the_agent_there_is_none_when_that_of_a_person_is_gone() {
 }
 
 #[test]
-fn a_title_changes_only_when_it_is_another() {
-    let mut bench = Bench::new();
-    let (a, b) = (bench.plain(), bench.plain());
-    bench.session(a, "s");
-    bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
-    bench.got(b);
-    set(&mut bench, a, &json!("Mine"));
-    set(&mut bench, a, &json!("Mine"));
-    assert_eq!(told(&bench.got(b)).len(), 1);
-}
-
-#[test]
 fn a_title_that_is_none_is_refused() {
     let (mut bench, a) = Bench::begun();
     for title in [json!(" \n "), json!(""), json!(null), json!(7)] {
@@ -118,11 +94,8 @@ fn a_title_that_is_none_is_refused() {
 
 #[test]
 fn an_agent_that_takes_titles_is_told_while_it_has_the_session() {
-    let mut bench = Bench::new();
     let session = json!({"resume":{},"title":{}});
-    bench.capabilities = Some(json!({"sessionCapabilities":session}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::able(&json!({"sessionCapabilities":session})).with_used();
     set(&mut bench, a, &json!("Mine"));
     let asked = bench.heard_one("session/set_title");
     assert_eq!(asked["params"], json!({"sessionId":"s","title":"Mine"}));
@@ -144,20 +117,17 @@ fn a_name_is_no_title() {
     set(&mut bench, a, &json!("Fix the parser"));
     let shown = own(&mut bench, &json!("Fix the parser"));
     assert_eq!((shown.get("name"), &shown["title"]), (None, &json!("Fix the parser")));
-    let rename = json!({"ref":{"session":"s"},"name":"fix"});
-    bench.say(a, &json!({"id":1,"method":"_acpd/session/rename","params":rename}));
+    bench.ask(a, 1, "_acpd/session/rename", &json!({"ref":{"session":"s"},"name":"fix"}));
     let shown = bench.got(a)[0]["result"].clone();
     assert_eq!((&shown["name"], &shown["title"]), (&json!("fix"), &json!("Fix the parser")));
-    let words = words(&bench.got(a));
-    assert_eq!(words, Vec::<String>::new());
+    assert_eq!(bench.got(a), Vec::<Value>::new());
 }
 
 #[test]
 fn who_only_watches_gives_no_title() {
     let (mut bench, _) = Bench::begun();
     let b = bench.plain();
-    let attach = json!({"ref":{"session":"s"},"role":"observer"});
-    bench.say(b, &json!({"id":1,"method":"_acpd/session/attach","params":attach}));
+    bench.ask(b, 1, "_acpd/session/attach", &json!({"ref":{"session":"s"},"role":"observer"}));
     assert!(set(&mut bench, b, &json!("Mine"))["error"].is_object());
 }
 
@@ -165,12 +135,11 @@ fn who_only_watches_gives_no_title() {
 fn an_agent_that_says_nothing_to_a_title_is_idle_all_the_same() {
     let mut bench = Bench::with(|profile| profile.idle_timeout = 60_000);
     bench.capabilities = Some(json!({"sessionCapabilities":{"resume":{},"title":{}}}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = bench.with_used();
     set(&mut bench, a, &json!("Mine"));
     bench.heard_one("session/set_title");
     assert_eq!(bench.snapshot.asked.len(), 1);
-    bench.feed(Input::Client(a, ClientEvent::Closed));
+    bench.leave(a);
     bench.pass(60_000);
     assert!(!bench.stops.is_empty(), "nothing uses it");
     bench.agent_dies();
@@ -189,10 +158,9 @@ fn a_title_of_a_person_that_the_agent_repeats_is_not_its_own() {
 
 #[test]
 fn until_the_agent_gives_a_title_the_first_prompt_is_one() {
-    let mut bench = Bench::with_shims();
-    let (a, running) = bench.running("s", "Why does\n  login fail?");
+    let (mut bench, a, running) = Bench::with_shims().in_turn("Why does\n  login fail?");
     assert_eq!(listed(&mut bench), "Why does login fail?");
-    bench.agent_answers(&running, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&running);
     bench.prompt(a, &json!(2), "s", "and now?");
     assert_eq!(listed(&mut bench), "Why does login fail?");
     call(&mut bench, "Login");
@@ -201,11 +169,8 @@ fn until_the_agent_gives_a_title_the_first_prompt_is_one() {
 
 /// Sends a first prompt with this title in its own metadata.
 fn titled(bench: &mut Bench, text: &str, title: &Value) -> ClientId {
-    let a = bench.plain();
-    bench.session(a, "s");
-    let prompt = json!([{"type":"text","text":text}]);
-    let params = json!({"sessionId":"s","prompt":prompt,"_meta":{"_acpd":{"title":title}}});
-    bench.say(a, &json!({"id":1,"method":"session/prompt","params":params}));
+    let a = bench.begin("s");
+    bench.prompt_with(a, 1, text, &json!({"title":title}));
     a
 }
 
@@ -233,9 +198,8 @@ fn prompt_that_wraps_its_words_has_a_title_of_its_own() {
 
 #[test]
 fn wrapping_of_clients_is_no_title() {
-    let mut bench = Bench::new();
     let text = "<previous_user_message>\nold\n</previous_user_message>\nWhy does login fail?";
-    bench.running("s", text);
+    let (mut bench, ..) = Bench::new().in_turn(text);
     assert_eq!(listed(&mut bench), "Why does login fail?");
     call(&mut bench, "<previous_user_message> old </previous…");
     assert_eq!(listed(&mut bench), "Why does login fail?");
@@ -245,8 +209,7 @@ fn wrapping_of_clients_is_no_title() {
 fn facts(bench: &mut Bench, client: ClientId, patch: &Value) -> (Value, Value) {
     let mut update = patch.clone();
     update["sessionUpdate"] = json!("session_info_update");
-    let params = json!({"sessionId":"s","update":update});
-    bench.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
+    bench.send_update("s", &update);
     let told = bench.got(client).pop().expect("the update")["params"]["update"].take();
     (told, kept(bench))
 }
@@ -276,14 +239,10 @@ fn facts_of_a_session_are_patched() {
     assert_eq!(stored, info(json!({"_meta":meta,"more":[1]})));
     // The next daemon knows them as well.
     bench.reboot();
-    let c = bench.plain();
-    bench.say(c, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
+    let c = bench.joined("s");
     bench.pass(1_000);
-    bench.got(c);
     set(&mut bench, c, &json!("Mine"));
-    let mut mine = info(json!({"_meta":meta,"more":[1]}));
-    mine["title"] = json!("Mine");
-    assert_eq!(kept(&bench), mine);
+    assert_eq!(kept(&bench), info(json!({"title":"Mine","_meta":meta,"more":[1]})));
 }
 
 #[test]
@@ -294,8 +253,7 @@ fn fact_that_is_taken_away_is_not_kept() {
     assert_eq!(told, json!({"sessionUpdate":"session_info_update","updatedAt":null,"more":1}));
     let (told, _) = facts(&mut bench, a, &json!({"title":"Fix"}));
     assert_eq!(told, json!({"sessionUpdate":"session_info_update","title":"Fix","more":1}));
-    let big = json!({"big":"x".repeat(20_000)});
-    facts(&mut bench, a, &big);
+    facts(&mut bench, a, &json!({"big":"x".repeat(20_000)}));
     let (told, _) = facts(&mut bench, a, &json!({"title":"Fix"}));
     assert_eq!(told.get("big"), None, "what is too big is not kept");
 }

@@ -13,8 +13,12 @@ use std::fmt::Write as _;
 use acp_wire::{ErrorObject, code, locate};
 use acpd_api::under_agent::ACP;
 use acpd_core::ids::{ClientId, HostId, Time};
-use acpd_core::{Batch, ClientEvent, ClientOrigin, Effect, HostEvent, Input, ToClient, ToHost};
-use agent_client_protocol_schema::v1;
+use acpd_core::{Batch, Effect, HostEvent, Input, ToClient, ToHost};
+use agent_client_protocol_schema::v1::{
+    self, AuthStatusRequest, AuthStatusResponse, AuthenticateRequest, AuthenticateResponse,
+    ListProvidersRequest, ListProvidersResponse, LogoutRequest, LogoutResponse, PromptRequest,
+    PromptResponse, SetSessionModeRequest, SetSessionModeResponse,
+};
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde::Serialize;
@@ -58,8 +62,7 @@ impl Wire {
     /// With a session whose id is the agent's own.
     fn new() -> Wire {
         let mut bench = Bench::new();
-        let client = ClientId(77);
-        hello(&mut bench, client);
+        let client = hello(&mut bench);
         bench.session(client, "s");
         let host = bench.host();
         let (public, private) = ("s".to_owned(), "s".to_owned());
@@ -68,19 +71,15 @@ impl Wire {
 
     /// With a session whose id is translated: the agent has given it away before.
     fn translated() -> Wire {
-        let mut bench = Bench::new();
-        bench.capabilities = Some(json!({}));
-        let client = ClientId(77);
-        hello(&mut bench, client);
+        let mut bench = Bench::able(&json!({}));
+        let client = hello(&mut bench);
         bench.used_session(client, "0");
         bench.agent_dies();
         bench.got(client);
-        let params = json!({"cwd":"/w","mcpServers":[]});
-        bench.say(client, &json!({"id":2,"method":"session/new","params":params}));
+        bench.ask(client, 2, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
         bench.pass(1_000);
         bench.answers("session/new", &json!({"sessionId":"0"}));
-        let got = bench.got(client);
-        let made = got.iter().find(|line| line["id"] == 2).expect("an answer");
+        let made = bench.answer(client, 2);
         let public = made["result"]["sessionId"].as_str().expect("an id").to_owned();
         assert_ne!(public, "0");
         let host = bench.host();
@@ -143,14 +142,11 @@ impl Wire {
 }
 
 /// A client that declares all that a line may be downgraded for.
-fn hello(bench: &mut Bench, client: ClientId) {
-    bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
+fn hello(bench: &mut Bench) -> ClientId {
     let session = json!({"configOptions":{"boolean":{}},"notices":{},"compaction":{}});
     let elicitation = json!({"form":{},"url":{}});
     let capabilities = json!({"session":session,"plan":{},"subagents":{},"auth":{"terminal":true},"elicitation":elicitation});
-    let params = json!({"protocolVersion":1,"clientCapabilities":capabilities});
-    bench.say(client, &json!({"id":0,"method":"initialize","params":params}));
-    bench.got(client);
+    bench.introduce(&json!({"clientCapabilities":capabilities}))
 }
 
 /// A line with its ids taken out.
@@ -299,6 +295,15 @@ fn official<T: DeserializeOwned + Serialize>(params: Value) -> Value {
     serde_json::to_value(typed).expect("the official type serializes")
 }
 
+/// A request and its result, both as [`official`] types.
+fn both<A: DeserializeOwned + Serialize, B: DeserializeOwned + Serialize>(
+    method: &'static str,
+    params: Value,
+    result: Value,
+) -> (&'static str, Value, Value) {
+    (method, official::<A>(params), official::<B>(result))
+}
+
 fn request(method: &str, params: &Value) -> Value {
     json!({"jsonrpc":"2.0","id":ID,"method":method,"params":params})
 }
@@ -315,60 +320,38 @@ fn asked() -> Vec<(&'static str, Value, Value)> {
         {"type":"resource_link","uri":"file:///w/x","name":"x","size":7},
     ]);
     let option = json!({"id":"fast","name":"Fast","type":"boolean","currentValue":true});
-    let with = |more: Value| {
-        let mut params = s();
-        for (key, value) in more.as_object().expect("an object") {
-            params[key] = value.clone();
-        }
+    let with = |mut params: Value| {
+        params["sessionId"] = SESSION.into();
         params
     };
+    let set = with(json!({"configId":"fast","type":"boolean","value":true}));
+    let provider = json!({"providerId":"p","apiType":"openai","baseUrl":"http://x"});
+    let (is_logged_in, providers) = (json!({"state":"authenticated"}), json!({"providers":[]}));
+    let (prompt, end) = (with(json!({"prompt":block})), json!({"stopReason":"end_turn"}));
+    let (set_mode, options) = (with(json!({"modeId":"m"})), json!({"configOptions":[option]}));
     vec![
-        (
-            "session/prompt",
-            official::<v1::PromptRequest>(with(json!({"prompt":block}))),
-            official::<v1::PromptResponse>(json!({"stopReason":"end_turn"})),
-        ),
-        (
+        both::<PromptRequest, PromptResponse>("session/prompt", prompt, end),
+        both::<SetSessionModeRequest, SetSessionModeResponse>(
             "session/set_mode",
-            official::<v1::SetSessionModeRequest>(with(json!({"modeId":"m"}))),
-            official::<v1::SetSessionModeResponse>(json!({})),
+            set_mode,
+            json!({}),
         ),
-        (
+        both::<v1::SetSessionConfigOptionRequest, v1::SetSessionConfigOptionResponse>(
             "session/set_config_option",
-            official::<v1::SetSessionConfigOptionRequest>(with(
-                json!({"configId":"fast","type":"boolean","value":true}),
-            )),
-            official::<v1::SetSessionConfigOptionResponse>(json!({"configOptions":[option]})),
+            set,
+            options,
         ),
         ("session/set_model", with(json!({"modelId":"m"})), json!({})),
         ("session/options", with(json!({})), json!({"configOptions":[]})),
-        (
+        both::<AuthenticateRequest, AuthenticateResponse>(
             "authenticate",
-            official::<v1::AuthenticateRequest>(json!({"methodId":"m"})),
-            official::<v1::AuthenticateResponse>(json!({})),
-        ),
-        (
-            "logout",
-            official::<v1::LogoutRequest>(json!({})),
-            official::<v1::LogoutResponse>(json!({})),
-        ),
-        (
-            "auth/status",
-            official::<v1::AuthStatusRequest>(json!({})),
-            official::<v1::AuthStatusResponse>(json!({"state":"authenticated"})),
-        ),
-        (
-            "providers/list",
-            official::<v1::ListProvidersRequest>(json!({})),
-            official::<v1::ListProvidersResponse>(json!({"providers":[]})),
-        ),
-        (
-            "providers/set",
-            official::<v1::SetProviderRequest>(
-                json!({"providerId":"p","apiType":"openai","baseUrl":"http://x"}),
-            ),
+            json!({"methodId":"m"}),
             json!({}),
         ),
+        both::<LogoutRequest, LogoutResponse>("logout", json!({}), json!({})),
+        both::<AuthStatusRequest, AuthStatusResponse>("auth/status", json!({}), is_logged_in),
+        both::<ListProvidersRequest, ListProvidersResponse>("providers/list", json!({}), providers),
+        ("providers/set", official::<v1::SetProviderRequest>(provider), json!({})),
         (
             "providers/disable",
             official::<v1::DisableProviderRequest>(json!({"providerId":"p"})),
@@ -469,8 +452,7 @@ fn round_trip(wire: &mut Wire, line: &Line, answer: &Line) {
     let asked = line.id_in(&heard, &private);
     let issued = serde_json::from_str::<acp_wire::Id>(&asked).ok().and_then(|id| id.as_issued());
     assert!(issued.is_some(), "an id of acpd: {asked}");
-    let said = wire.agent_says(&answer.with(&asked, &private));
-    assert_eq!(said, [answer.with(id, &public)]);
+    assert_eq!(wire.agent_says(&answer.with(&asked, &private)), [answer.with(id, &public)]);
 }
 
 fn requests_pass(wire: &mut Wire, dice: &[u8]) {
@@ -493,8 +475,7 @@ fn notifications_pass(wire: &mut Wire, dice: &[u8]) {
     for (at, (method, params)) in told().into_iter().enumerate() {
         let dice = &dice[at.min(dice.len())..];
         let line = scribble(&notification(method, &params), dice);
-        let said = wire.agent_says(&line.with("", &private));
-        assert_eq!(said, [line.with("", &public)], "{method}");
+        assert_eq!(wire.agent_says(&line.with("", &private)), [line.with("", &public)], "{method}");
     }
     let note = scribble(&notification("_vendor/note", &json!({"sessionId":SESSION})), dice);
     assert_eq!(wire.client_says(&note.with("", &public)), [note.with("", &private)]);

@@ -7,7 +7,7 @@ use acpd_api::{NAMESPACE, method};
 use acpd_core::ids::ClientId;
 use acpd_core::record::{EventKind, EventRow};
 use acpd_core::views::render;
-use acpd_core::{ClientEvent, ClientOrigin, Effect, Input, TerminalEnd, TerminalTail, View};
+use acpd_core::{ClientEvent, Effect, Input, TerminalEnd, TerminalTail, View};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -135,35 +135,23 @@ struct Scene {
 impl Scene {
     fn new(views: &[View]) -> Scene {
         let mut bench = Bench::with(|profile| profile.services.terminal = true);
-        let maker = bench.plain();
-        bench.session(maker, "s");
-        bench.feed(Input::Client(maker, ClientEvent::Closed));
+        let maker = bench.begin("s");
+        bench.leave(maker);
         let mut scene = Scene { bench, seers: Vec::new(), pending: Vec::new(), next: 0 };
-        for view in views {
-            let client = scene.connect(*view);
-            let view = *view;
-            let (place, asked) = (None, Vec::new());
-            let seer = Seer { client, view, place, observes: false, lagged: false, asked };
-            scene.seers.push(seer);
-        }
+        scene.seers = views.iter().map(|view| scene.connect(*view)).collect();
         scene
     }
 
-    fn connect(&mut self, view: View) -> ClientId {
-        self.next += 1;
-        let client = ClientId(100 + self.next);
-        self.bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
+    fn connect(&mut self, view: View) -> Seer {
         let has = |has: bool| if has { json!({}) } else { Value::Null };
         let can = view.capabilities;
         let capabilities = json!({"plan":has(can.plan),"subagents":has(can.subagents),
             "session":{"configOptions":{"boolean":has(can.boolean_options)},
                 "notices":has(can.notices),"compaction":has(can.compaction)}});
         let own = json!({"seq":true,"notices":view.notices,"maxLine":view.max_line});
-        let params = json!({"protocolVersion":1,"clientCapabilities":capabilities,
-            "_meta":{"_acpd":own}});
-        self.bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
-        self.bench.got(client);
-        client
+        let params = json!({"clientCapabilities":capabilities,"_meta":{"_acpd":own}});
+        let (client, asked) = (self.bench.introduce(&params), Vec::new());
+        Seer { client, view, place: None, observes: false, lagged: false, asked }
     }
 
     fn rows(&self) -> &[EventRow] {
@@ -179,8 +167,7 @@ impl Scene {
         if !method.starts_with("_acpd/") {
             params["sessionId"] = "s".into();
         }
-        let line = json!({"id":self.next,"method":method,"params":params});
-        self.bench.say(self.seers[who].client, &line);
+        self.bench.ask(self.seers[who].client, self.next, method, &params);
     }
 
     fn update(&mut self, session: &str, update: &str) {
@@ -216,12 +203,8 @@ impl Scene {
                 self.ask(who, method::SESSION_DETACH, json!({"session":"s"}));
             }
             Step::Reconnect(who) => {
-                let (client, view) = (self.seers[who].client, self.seers[who].view);
-                self.bench.feed(Input::Client(client, ClientEvent::Closed));
-                let client = self.connect(view);
-                let (place, asked) = (None, Vec::new());
-                self.seers[who] =
-                    Seer { client, view, place, observes: false, lagged: false, asked };
+                self.bench.leave(self.seers[who].client);
+                self.seers[who] = self.connect(self.seers[who].view);
             }
             Step::Lag(who) => {
                 self.seers[who].lagged = true;
@@ -236,34 +219,26 @@ impl Scene {
                 self.attached(who, from_head);
                 self.ask(who, "session/set_mode", json!({"modeId":"m"}));
             }
-            Step::Cancel(who) => {
-                let line = json!({"method":"session/cancel","params":{"sessionId":"s"}});
-                self.bench.say(self.seers[who].client, &line);
-            }
+            Step::Cancel(who) => self.bench.cancel(self.seers[who].client, "s"),
             Step::Permit(who, yes) => {
                 let Some(id) = self.seers[who].asked.pop() else { return };
-                let outcome = if yes {
-                    json!({"outcome":"selected","optionId":"y"})
+                let (client, asked) = (self.seers[who].client, json!({"id":id}));
+                let cancelled = json!({"outcome":{"outcome":"cancelled"}});
+                if yes {
+                    self.bench.select(client, &asked, "y");
                 } else {
-                    json!({"outcome":"cancelled"})
-                };
-                let line = json!({"id":id,"result":{"outcome":outcome}});
-                self.bench.say(self.seers[who].client, &line);
+                    self.bench.reply(client, &asked, &cancelled);
+                }
             }
             Step::Update(which) => self.update("s", UPDATES[which]),
             Step::Subagent(which) => self.update("child", UPDATES[which]),
             Step::Ask => {
                 self.next += 1;
-                let option = json!({"optionId":"y","name":"Yes","kind":"allow_once"});
-                let params =
-                    json!({"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[option]});
-                let (id, method) = (self.next, "session/request_permission");
-                self.bench.agent(&json!({"id":id,"method":method,"params":params}));
+                self.bench.ask_permission(self.next, "s");
             }
             Step::Answer => {
                 if !self.pending.is_empty() {
-                    let request = self.pending.remove(0);
-                    self.bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+                    self.bench.end_turn(&self.pending.remove(0));
                 }
             }
             Step::Crash => {
@@ -288,7 +263,7 @@ impl Scene {
     fn run(&mut self) {
         self.next += 1;
         let params = json!({"sessionId":"s","command":"make"});
-        self.bench.agent(&json!({"id":self.next,"method":"terminal/create","params":params}));
+        self.bench.agent_asks(self.next, "terminal/create", &params);
         let made = self.bench.terminals.pop();
         let Some(Effect::CreateTerminal { terminal, .. }) = made else { return };
         self.bench.feed(Input::Served { request: terminal, result: Ok("{}".into()) });
@@ -298,8 +273,7 @@ impl Scene {
         let content = json!([{"type":"terminal","terminalId":name}]);
         let update = json!({"sessionUpdate":"tool_call","toolCallId":"t","title":"T",
             "content":content});
-        let params = json!({"sessionId":"s","update":update});
-        self.bench.agent(&json!({"method":"session/update","params":params}));
+        self.bench.send_update("s", &update);
         self.bench.screens.insert(terminal, TerminalTail::default());
     }
 
