@@ -2,10 +2,9 @@
 
 use acpd_core::ids::ClientId;
 use acpd_core::profile::{Limits, Workspace};
-use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, hint, reason};
 use crate::survival::token;
 
 const MINUTE: u64 = 60_000;
@@ -21,7 +20,7 @@ fn kept(limits: Limits, sessions: usize) -> Bench {
     });
     for n in 1..=sessions {
         let client = used(&mut bench, &format!("s{n}"));
-        bench.feed(Input::Client(client, ClientEvent::Closed));
+        bench.leave(client);
     }
     bench
 }
@@ -42,21 +41,13 @@ fn count(max_sessions: u32) -> Limits {
     Limits { max_sessions: Some(max_sessions), ..Limits::default() }
 }
 
-fn command(bench: &mut Bench, method: &str, params: &Value) -> Value {
-    let client = bench.plain();
-    bench.say(client, &json!({"id":1,"method":format!("_acpd/{method}"),"params":params}));
-    let answer = bench.got(client).pop().expect("an answer");
-    bench.feed(Input::Client(client, ClientEvent::Closed));
-    answer
-}
-
 fn gc(bench: &mut Bench, params: &Value) -> Value {
-    command(bench, "gc", params)["result"].take()
+    bench.command("_acpd/gc", params)["result"].take()
 }
 
 /// Those that a list has, in their order by name.
 fn listed(bench: &mut Bench) -> Vec<String> {
-    let list = command(bench, "session/list", &json!({"archived":"include"}));
+    let list = bench.command("_acpd/session/list", &json!({"archived":"include"}));
     ids(&list["result"])
 }
 
@@ -71,10 +62,9 @@ fn ids(result: &Value) -> Vec<String> {
 #[test]
 fn without_a_limit_nothing_goes_and_a_person_hears_how_to_set_one() {
     let mut bench = kept(Limits::default(), 1);
-    let refused = command(&mut bench, "gc", &json!({}));
-    assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "invalid");
-    let hint = refused["error"]["data"]["_acpd"]["hint"].as_str().unwrap();
-    assert!(hint.contains("[retention]"), "{hint}");
+    let refused = bench.command("_acpd/gc", &json!({}));
+    assert_eq!(reason(&refused), "invalid");
+    assert!(hint(&refused).contains("[retention]"), "{refused}");
     bench.pass(2 * DAY);
     assert_eq!(listed(&mut bench), ["s1"]);
 }
@@ -95,7 +85,7 @@ fn a_look_changes_nothing_and_what_was_shown_is_deleted_as_by_a_person() {
     assert_eq!((ids(&gone), &gone["left"]), (vec!["s1".to_owned()], &json!(0)));
     assert_eq!(gone["until"], json!(bench.now + DAY));
     assert_eq!(listed(&mut bench), ["s2", "s3"]);
-    let undone = command(&mut bench, "session/undo", &json!({}));
+    let undone = bench.command("_acpd/session/undo", &json!({}));
     assert_eq!(undone["result"]["session"]["sessionId"], "s1");
 
     let gone = gc(&mut bench, &json!({"now":true}));
@@ -123,28 +113,20 @@ fn by_time_some_go_at_once_and_the_others_soon_after() {
 
 #[test]
 fn a_limit_of_a_workspace_is_named_and_one_that_is_kept_loses_nothing() {
-    let workspace = |path: &str, keep, retention| Workspace {
-        path: path.to_owned(),
-        keep,
-        retention,
-        ..Workspace::default()
-    };
+    let workspace =
+        |keep, retention| Workspace { path: "/w".into(), keep, retention, ..Workspace::default() };
     let mut bench = kept(age(MINUTE), 1);
-    bench.configure(|config| config.workspaces = vec![workspace("/w", true, Limits::default())]);
+    bench.configure(|config| config.workspaces = vec![workspace(true, Limits::default())]);
     bench.pass(2 * HOUR);
     assert_eq!(listed(&mut bench), ["s1"]);
-    bench.configure(|config| {
-        config.workspaces = vec![workspace("/w", false, age(3 * HOUR))];
-    });
+    bench.configure(|config| config.workspaces = vec![workspace(false, age(3 * HOUR))]);
     assert_eq!(ids(&gc(&mut bench, &json!({"dryRun":true}))), Vec::<String>::new());
     bench.pass(2 * HOUR);
     let limits = |gone: &Value| (gone["limit"].clone(), gone["workspace"].clone());
-    bench.configure(|config| {
-        config.workspaces = vec![workspace("/w", true, age(HOUR))];
-    });
+    bench.configure(|config| config.workspaces = vec![workspace(true, age(HOUR))]);
     assert_eq!(gc(&mut bench, &json!({"dryRun":true}))["sessions"], json!([]));
     let mut bench = kept(Limits::default(), 2);
-    bench.configure(|config| config.workspaces = vec![workspace("/w", false, count(1))]);
+    bench.configure(|config| config.workspaces = vec![workspace(false, count(1))]);
     let shown = gc(&mut bench, &json!({"dryRun":true}));
     assert_eq!(limits(&shown["sessions"][0]), (json!("max_sessions"), json!("/w")));
 }
@@ -158,15 +140,11 @@ fn what_runs_waits_asks_or_is_open_stays() {
     bench.prompt(client, &json!(9), "works", "go");
     bench.prompt(client, &json!(10), "works", "and then");
     bench.prompt(asks, &json!(9), "asks", "go");
-    bench.agent(&json!({"id":7,"method":"session/request_permission","params":{
-        "sessionId":"asks","toolCall":{"toolCallId":"c"},
-        "options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}));
-    for gone in [client, asks] {
-        bench.feed(Input::Client(gone, ClientEvent::Closed));
-    }
+    bench.ask_permission(7, "asks");
+    bench.leave(client);
+    bench.leave(asks);
     bench.pass(2 * HOUR);
-    let shown = gc(&mut bench, &json!({"dryRun":true}));
-    assert_eq!(ids(&shown), Vec::<String>::new());
+    assert_eq!(ids(&gc(&mut bench, &json!({"dryRun":true}))), Vec::<String>::new());
     assert_eq!(listed(&mut bench), ["asks", "open", "works"]);
 }
 
@@ -175,7 +153,7 @@ fn nothing_goes_by_time_while_a_client_is_away() {
     let mut bench = kept(count(1), 2);
     bench.reboot();
     let away = bench.client(&token());
-    bench.feed(Input::Client(away, ClientEvent::Closed));
+    bench.leave(away);
     bench.pass(6 * MINUTE);
     assert_eq!(listed(&mut bench).len(), 2);
     bench.pass(2 * HOUR);
@@ -185,25 +163,22 @@ fn nothing_goes_by_time_while_a_client_is_away() {
 #[test]
 fn deletions_by_limits_are_announced_reported_and_undone_together() {
     let mut bench = kept(count(2), 4);
-    command(&mut bench, "session/remove", &json!({"session":"s4"}));
+    bench.command("_acpd/session/remove", &json!({"session":"s4"}));
     bench.configure(|config| config.retention = count(1));
     bench.reboot();
     let next = gc(&mut bench, &json!({"dryRun":true}))["next"].as_u64().unwrap();
     assert_eq!(next, bench.now + 5 * MINUTE);
-    let watcher = bench.client(&json!({"notices":true}));
+    let watcher = bench.noticed();
     bench.pass(6 * MINUTE);
 
-    let got = bench.got(watcher);
-    let notice = got.iter().find(|line| line["method"] == "_acpd/sessions_expired");
-    let told = &notice.expect("a notice")["params"];
+    let told = &bench.find(watcher, "_acpd/sessions_expired")["params"];
     assert_eq!((ids(told), &told["at"]), (vec!["s1".to_owned(), "s2".to_owned()], &json!(next)));
     assert_eq!(told["until"], json!(next + DAY));
     assert_eq!(bench.expired, ["s1", "s2"]);
 
     let since = json!({"since":next});
-    let back = [1, 2].map(|_| command(&mut bench, "session/undo", &since)["result"]["kept"].take());
+    let back = [1, 2].map(|_| bench.command("_acpd/session/undo", &since)["result"]["kept"].take());
     assert_eq!(back, [json!(1), json!(0)]);
     assert_eq!(listed(&mut bench), ["s1", "s2", "s3"], "what was deleted before stays deleted");
-    let none = command(&mut bench, "session/undo", &since);
-    assert_eq!(none["error"]["data"]["_acpd"]["reason"], "session_not_found");
+    assert_eq!(reason(&bench.command("_acpd/session/undo", &since)), "session_not_found");
 }

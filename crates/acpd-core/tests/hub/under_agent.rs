@@ -3,22 +3,19 @@
 use acpd_api::method::METHODS;
 use acpd_api::under_agent::{ACP, UnderAgent};
 use acpd_core::ids::ClientId;
-use acpd_core::{ClientEvent, ClientOrigin, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
-
-const TOOL: ClientId = ClientId(77);
+use crate::bench::{Bench, reason, words};
 
 /// A tool of an agent connects, and can show everything.
 fn tool(bench: &mut Bench) -> ClientId {
-    bench.feed(Input::Client(TOOL, ClientEvent::Opened(ClientOrigin::Agent(None))));
+    let client = bench.open_under_agent();
     let capabilities = json!({"elicitation":{"form":{},"url":{}}});
     let params = json!({"protocolVersion":1,"clientCapabilities":capabilities,
         "_meta":{"_acpd":{"notices":true}}});
-    bench.say(TOOL, &json!({"id":"init","method":"initialize","params":params}));
-    bench.got(TOOL);
-    TOOL
+    bench.ask(client, "init", "initialize", &params);
+    bench.got(client);
+    client
 }
 
 /// Params that fit every method well enough to be asked about the session `s`.
@@ -26,10 +23,6 @@ fn params() -> Value {
     json!({"sessionId":"s","session":"s","ref":{"session":"s"},"agent":"gem","cwd":"/w","name":"n",
         "id":"1-1","answer":{"kind":"allow"},"words":["x"],"mcpServers":[],"modeId":"m",
         "prompt":[{"type":"text","text":"x"}],"content":[{"type":"text","text":"x"}],"mode":"steer","toolCall":{"toolCallId":"t"},"server":"x","method":"tools/list"})
-}
-
-fn reason(answer: &Value) -> &str {
-    answer["error"]["data"]["_acpd"]["reason"].as_str().unwrap_or_default()
 }
 
 #[test]
@@ -44,11 +37,10 @@ fn m2_the_list_is_what_the_daemon_serves_and_refuses() {
             let (mut bench, a) = Bench::begun();
             let client = if under_agent { tool(&mut bench) } else { bench.plain() };
             // A turn of another sender.
-            bench.prompt(a, &json!(1), "s", "go");
-            bench.heard();
+            bench.start_turn(a, 1, "s", "go");
             // The agent would report the missing params.
             bench.lenient = true;
-            bench.say(client, &json!({"id":7,"method":method,"params":params()}));
+            bench.ask(client, 7, method, &params());
             let got = bench.got(client);
             let answer = got.iter().find(|line| line["id"] == 7).cloned();
             (answer.unwrap_or_default(), bench.heard(), bench)
@@ -73,8 +65,7 @@ fn m2_the_list_is_what_the_daemon_serves_and_refuses() {
 fn m2_a_session_stays_where_its_person_has_it() {
     let (mut bench, _) = Bench::used();
     let tool = tool(&mut bench);
-    let params = json!({"ref":{"session":"s"},"cwd":"/"});
-    bench.say(tool, &json!({"id":1,"method":"_acpd/session/move","params":params}));
+    bench.ask(tool, 1, "_acpd/session/move", &json!({"ref":{"session":"s"},"cwd":"/"}));
     let told = bench.got(tool).pop().expect("answered");
     assert_eq!(reason(&told), "under_agent");
     let message = told["error"]["message"].as_str().expect("a text");
@@ -98,16 +89,11 @@ fn m1_an_answer_beforehand_is_not_given_from_under_an_agent() {
         ] {
             let (mut bench, _) = Bench::begun();
             let tool = tool(&mut bench);
-            bench.say_raw(
-                tool,
-                &format!(
-                    r#"{{"id":1,"method":"session/prompt","params":{{{said},"sessionId":"s","prompt":{prompt}}}}}"#
-                ),
-            );
-            let got = bench.got(tool);
-            let refused = got.iter().any(|line| reason(line) == "under_agent");
-            let reached: Vec<Value> = bench.heard();
-            assert_eq!((refused, reached.is_empty()), (is_refused, is_refused), "{said}");
+            let params = format!(r#"{{{said},"sessionId":"s","prompt":{prompt}}}"#);
+            let line = format!(r#"{{"id":1,"method":"session/prompt","params":{params}}}"#);
+            bench.say_raw(tool, &line);
+            let refused = bench.got(tool).iter().any(|line| reason(line) == "under_agent");
+            assert_eq!((refused, bench.heard().is_empty()), (is_refused, is_refused), "{said}");
         }
     }
 }
@@ -117,71 +103,59 @@ fn m1_a_tool_prompts_other_sessions_and_its_questions_are_for_people() {
     let mut bench = Bench::new();
     let tool = tool(&mut bench);
     bench.session(tool, "s");
-    bench.prompt(tool, &json!(1), "s", "go");
-    let request = bench.heard_one("session/prompt");
-    let option = json!({"optionId":"y","name":"Yes","kind":"allow_once"});
-    let params = json!({"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[option]});
-    bench.agent(&json!({"id":"q","method":"session/request_permission","params":params}));
+    let request = bench.start_turn(tool, 1, "s", "go");
+    bench.ask_permission("q", "s");
     let form = json!({"sessionId":"s","mode":"form","message":"?","requestedSchema":
         {"type":"object","properties":{"k":{"type":"string"}}}});
-    bench.agent(&json!({"id":"f","method":"elicitation/create","params":form}));
+    bench.agent_asks("f", "elicitation/create", &form);
     let got = bench.got(tool);
     assert!(got.iter().all(|line| line.get("id").is_none()), "it is asked nothing: {got:?}");
     assert!(words(&got).contains(&"_acpd/session_state".to_owned()), "it is told that it waits");
     // An answer to what it was not asked is none.
     let open: Vec<u64> = bench.snapshot.interactions.keys().map(|id| id.0).collect();
     for id in open {
-        let outcome = json!({"outcome":"selected","optionId":"y"});
-        bench.say(tool, &json!({"id":id,"result":{"outcome":outcome}}));
+        bench.select(tool, &json!({"id":id}), "y");
     }
     assert_eq!(bench.heard(), Vec::<Value>::new());
     let person = bench.plain();
-    bench.say(person, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s"}}));
+    bench.ask(person, 1, "session/resume", &json!({"sessionId":"s"}));
     let asked = bench.got(person).pop().expect("asked");
-    let outcome = json!({"outcome":"selected","optionId":"y"});
-    bench.say(person, &json!({"id":asked["id"],"result":{"outcome":outcome}}));
+    bench.select(person, &asked, "y");
     assert_eq!(bench.heard()[0]["id"], "q");
-    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
-    let got = bench.got(tool);
-    assert!(words(&got).contains(&"result 1".to_owned()), "{:?}", words(&got));
+    bench.end_turn(&request);
+    bench.expect_some(tool, "result 1");
 }
 
 #[test]
 fn m2_a_tool_ends_its_own_turns_and_no_others() {
-    let cancel = json!({"method":"session/cancel","params":{"sessionId":"s"}});
     let (mut bench, _) = Bench::begun();
     let tool = tool(&mut bench);
-    bench.prompt(tool, &json!(1), "s", "mine");
-    bench.heard();
-    bench.say(tool, &cancel);
-    let heard = bench.heard();
-    assert_eq!(heard[0]["method"], "session/cancel", "its own");
+    bench.start_turn(tool, 1, "s", "mine");
+    bench.cancel(tool, "s");
+    assert_eq!(bench.heard()[0]["method"], "session/cancel", "its own");
     // Another one waits behind it.
     let (mut bench, a) = Bench::begun();
     let tool = self::tool(&mut bench);
-    bench.prompt(tool, &json!(1), "s", "mine");
-    let request = bench.heard_one("session/prompt");
+    let request = bench.start_turn(tool, 1, "s", "mine");
     bench.prompt(a, &json!(2), "s", "yours");
-    bench.say(tool, &cancel);
+    bench.cancel(tool, "s");
     assert_eq!(bench.heard(), Vec::<Value>::new(), "it would take the other one along");
     // The tool's own request may be cancelled.
-    bench.say(tool, &json!({"method":"$/cancel_request","params":{"requestId":1}}));
+    bench.cancel_request(tool, 1);
     assert_eq!(bench.heard()[0]["method"], "session/cancel");
     bench.agent_answers(&request, &json!({"stopReason":"cancelled"}));
     let yours = bench.heard_one("session/prompt");
     // The sender has gone: the turn is still not the tool's.
-    bench.feed(Input::Client(a, ClientEvent::Closed));
-    bench.say(tool, &cancel);
+    bench.leave(a);
+    bench.cancel(tool, "s");
     for method in ["session/close", "_acpd/session/close", "_acpd/session/cancel"] {
-        bench.say(tool, &json!({"id":3,"method":method,"params":{"sessionId":"s","session":"s"}}));
-        let told = bench.got(tool).pop().expect("answered");
-        assert_eq!(reason(&told), "under_agent", "{method}");
+        bench.ask(tool, 3, method, &json!({"sessionId":"s","session":"s"}));
+        assert_eq!(reason(&bench.got(tool).pop().expect("answered")), "under_agent", "{method}");
     }
     assert_eq!(bench.heard(), Vec::<Value>::new());
-    bench.agent_answers(&yours, &json!({"stopReason":"end_turn"}));
-    bench.say(tool, &json!({"id":4,"method":"session/close","params":{"sessionId":"s"}}));
-    let got = bench.got(tool);
-    assert!(words(&got).contains(&"result 4".to_owned()), "{:?}", words(&got));
+    bench.end_turn(&yours);
+    bench.ask(tool, 4, "session/close", &json!({"sessionId":"s"}));
+    bench.expect_some(tool, "result 4");
     assert_eq!(bench.state("s"), "closed");
 }
 
@@ -192,31 +166,28 @@ fn m2_a_tool_does_not_take_the_place_of_a_client_that_has_an_mcp_server() {
         "sessionCapabilities":{"resume":{}}}));
     let editor = bench.plain();
     let server = |id: &str| json!([{"type":"acp","name":"tools","serverId":id}]);
-    let params = json!({"cwd":"/w","mcpServers":server("mine")});
-    bench.say(editor, &json!({"id":1,"method":"session/new","params":params}));
+    bench.ask(editor, 1, "session/new", &json!({"cwd":"/w","mcpServers":server("mine")}));
     let request = bench.heard_one("session/new");
     let name = request["params"]["mcpServers"][0]["serverId"].clone();
     bench.agent_answers(&request, &json!({"sessionId":"s"}));
     let tool = tool(&mut bench);
-    bench.feed(Input::Client(editor, ClientEvent::Closed));
+    bench.leave(editor);
     for method in ["session/load", "session/resume"] {
         let params = json!({"sessionId":"s","cwd":"/w","mcpServers":server("evil")});
-        bench.say(tool, &json!({"id":2,"method":method,"params":params}));
-        let got = bench.got(tool);
-        let told = got.iter().find(|line| line["id"] == 2).expect("answered");
-        let own = &told["result"]["_meta"]["_acpd"];
-        assert_eq!(own["ignoredMcpServers"], json!(["tools"]), "{told}");
+        bench.ask(tool, 2, method, &params);
+        let own = &bench.answer(tool, 2)["result"]["_meta"]["_acpd"];
+        assert_eq!(own["ignoredMcpServers"], json!(["tools"]));
     }
     let call = json!({"serverId":name,"requestId":"r","method":"tools/list","params":{}});
-    bench.agent(&json!({"id":7,"method":"mcp/message","params":call}));
+    bench.agent_asks(7, "mcp/message", &call);
     assert_eq!(bench.heard()[0]["error"]["code"], -32002, "nobody has it");
     assert!(bench.got(tool).iter().all(|line| line["method"] != "mcp/message"));
     // A person's editor may.
     let other = bench.plain();
     let params = json!({"sessionId":"s","cwd":"/w","mcpServers":server("new")});
-    bench.say(other, &json!({"id":2,"method":"session/resume","params":params}));
+    bench.ask(other, 2, "session/resume", &params);
     bench.got(other);
-    bench.agent(&json!({"id":8,"method":"mcp/message","params":call}));
+    bench.agent_asks(8, "mcp/message", &call);
     assert_eq!(bench.got(other)[0]["params"]["serverId"], "new");
 }
 

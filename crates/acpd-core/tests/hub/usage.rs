@@ -13,37 +13,30 @@ fn tells(bench: &mut Bench, used: u64, cost: Option<f64>) {
     if let Some(amount) = cost {
         update["cost"] = json!({"amount":amount,"currency":"USD"});
     }
-    let params = json!({"sessionId":"s","update":update});
-    bench.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
+    bench.send_update("s", &update);
 }
 
 /// A turn in which the agent tells a cost.
 fn turn(bench: &mut Bench, client: ClientId, cost: f64) {
-    bench.prompt(client, &json!(5), "s", "go");
-    let prompt = bench.heard_one("session/prompt");
+    let prompt = bench.start_turn(client, 5, "s", "go");
     tells(bench, 7, Some(cost));
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&prompt);
 }
 
 /// Recorded usage: the turn, and the cost in dollars.
 fn booked(bench: &Bench) -> Vec<(Option<u64>, Option<f64>)> {
-    let cost =
-        |row: &acpd_core::record::UsageRow| row.cost.as_ref().map(|cost| cost.amount.units());
-    bench.booked.iter().map(|row| (row.turn, cost(row))).collect()
+    let rows = bench.booked.iter();
+    rows.map(|row| (row.turn, row.cost.as_ref().map(|cost| cost.amount.units()))).collect()
 }
 
 /// The session's usage, as people are told it.
 fn shown(bench: &mut Bench) -> Value {
-    let client = bench.plain();
-    let params = json!({"session":"s"});
-    bench.say(client, &json!({"id":0,"method":"_acpd/session/show","params":params}));
-    bench.got(client)[0]["result"]["usage"].clone()
+    bench.show("s")["usage"].take()
 }
 
 #[test]
 fn a_turn_ends_with_what_it_has_used() {
-    let mut bench = Bench::new();
-    let (a, prompt) = bench.running("s", "go");
+    let (mut bench, a, prompt) = Bench::new().in_turn("go");
     tells(&mut bench, 7, Some(0.25));
     tells(&mut bench, 9, Some(0.75));
     tells(&mut bench, 11, None);
@@ -60,13 +53,11 @@ fn a_turn_ends_with_what_it_has_used() {
     let cost = json!({"amount":1.0,"currency":"USD"});
     assert_eq!(shown(&mut bench), json!({"used":7,"size":200_000,"cost":cost}));
 
-    let rows = bench.journal.values().next().unwrap();
-    let lines: Vec<Value> =
-        rows.iter().map(|row| serde_json::from_slice(&row.line).unwrap()).collect();
-    let mut ended = lines.iter().filter(|line| line["method"] == "_acpd/turn_ended");
-    let first = &ended.next().unwrap()["params"]["usage"];
-    let tokens = json!({"total":12,"input":4,"output":8});
-    assert_eq!(*first, json!({"tokens":tokens,"cost":{"amount":0.75,"currency":"USD"}}));
+    let lines = bench.journal_lines();
+    let ended = lines.iter().find(|line| line["method"] == "_acpd/turn_ended").unwrap();
+    let (tokens, cost) =
+        (json!({"total":12,"input":4,"output":8}), json!({"amount":0.75,"currency":"USD"}));
+    assert_eq!(ended["params"]["usage"], json!({"tokens":tokens,"cost":cost}));
 }
 
 #[test]
@@ -75,13 +66,9 @@ fn what_an_agent_does_not_tell_is_not_known() {
     assert_eq!(booked(&bench), [(Some(1), None)]);
     assert!(bench.booked[0].tokens.is_empty());
     assert_eq!(shown(&mut bench), Value::Null);
-    assert!(!bench.journal_words().is_empty());
-    let last = bench.journal.values().next().unwrap().last().unwrap();
-    let ended: Value = serde_json::from_slice(&last.line).unwrap();
-    assert_eq!(
-        (&ended["method"], &ended["params"]["usage"]),
-        (&json!("_acpd/turn_ended"), &json!(null))
-    );
+    let ended = bench.journal_lines().pop().unwrap();
+    assert_eq!(ended["method"], "_acpd/turn_ended");
+    assert_eq!(ended["params"]["usage"], Value::Null);
 }
 
 #[test]
@@ -90,13 +77,9 @@ fn a_cost_is_counted_once_over_restores_and_replays() {
     for (replayed, next, grown) in
         [(Some(0.5), 0.75, 0.25), (None, 0.75, 0.25), (None, 0.125, 0.125), (Some(0.0), 0.25, 0.25)]
     {
-        let mut bench = Bench::new();
-        bench.capabilities = Some(json!({"loadSession":true}));
-        let a = bench.plain();
-        bench.session(a, "s");
+        let (mut bench, a) = Bench::loadable().with_begun();
         turn(&mut bench, a, 0.5);
-        bench.agent_dies();
-        bench.pass(1_000);
+        bench.restart_agent();
         let load = bench.heard_one("session/load");
         if let Some(cost) = replayed {
             tells(&mut bench, 3, Some(0.25));
@@ -120,29 +103,25 @@ fn a_cost_that_is_told_behind_the_end_of_a_turn_is_booked_as_well() {
 
 #[test]
 fn what_a_turn_has_cost_so_far_outlives_the_daemon_and_what_was_used_the_session() {
-    let mut bench = Bench::with_shims();
-    let (_, prompt) = bench.running("s", "go");
+    let (mut bench, _, prompt) = Bench::with_shims().in_turn("go");
     tells(&mut bench, 7, Some(0.5));
     bench.reboot();
     tells(&mut bench, 7, Some(0.75));
     bench.pass(DAY);
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&prompt);
     assert_eq!(booked(&bench), [(Some(1), Some(0.75))]);
     assert_eq!(bench.booked[0].day.0, DAY, "of the day on which it ended");
-    let b = bench.plain();
-    bench.say(b, &json!({"id":1,"method":"_acpd/session/remove","params":{"session":"s"}}));
+    bench.command("_acpd/session/remove", &json!({"session":"s"}));
     let spent: Vec<u64> = bench.snapshot.spent.parts.values().copied().collect();
     assert_eq!(spent, [750_000_000]);
 }
 
 #[test]
 fn what_a_session_has_cost_before_acpd_is_none_of_its_turns() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"list":{}}}));
+    let mut bench = Bench::listing();
     let a = bench.plain();
     bench.used_session(a, "other");
-    let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
-    bench.say(a, &json!({"id":2,"method":"session/load","params":params}));
+    bench.ask(a, 2, "session/load", &json!({"sessionId":"s","cwd":"/w","mcpServers":[]}));
     let load = bench.heard_one("session/load");
     tells(&mut bench, 3, Some(3.0));
     tells(&mut bench, 5, Some(7.0));

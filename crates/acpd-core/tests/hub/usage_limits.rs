@@ -1,10 +1,9 @@
 //! Turns that end by a usage limit, with `on_limit = "wait"`.
 
 use acpd_core::profile::OnLimit;
-use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, prompt_text};
 
 const HOUR: u64 = 3_600_000;
 
@@ -15,16 +14,11 @@ fn bench(on_limit: OnLimit) -> Bench {
 /// The agent breaks a turn off: its limit is over in an hour.
 fn hits_limit(bench: &mut Bench, request: &Value) {
     let data = json!({"error":{"type":"usage_limit_reached","resets_in_seconds":3600}});
-    let error = json!({"code":-32603,"message":"limit","data":data});
-    bench.agent(&json!({"id":request["id"],"error":error}));
+    bench.agent_fails(request, &json!({"code":-32603,"message":"limit","data":data}));
 }
 
 fn limited_until(bench: &mut Bench) -> Value {
-    let client = bench.plain();
-    bench.say(client, &json!({"id":1,"method":"_acpd/session/show","params":{"session":"s"}}));
-    let until = bench.got(client)[0]["result"]["limitedUntil"].clone();
-    bench.feed(Input::Client(client, ClientEvent::Closed));
-    until
+    bench.show("s")["limitedUntil"].take()
 }
 
 fn prompts(bench: &mut Bench) -> Vec<Value> {
@@ -32,17 +26,10 @@ fn prompts(bench: &mut Bench) -> Vec<Value> {
     heard.into_iter().filter(|line| line["method"] == "session/prompt").collect()
 }
 
-fn text(prompt: &Value) -> &str {
-    prompt["params"]["prompt"][0]["text"].as_str().unwrap_or_default()
-}
-
 #[test]
 fn the_agent_is_asked_to_continue_once_when_its_limit_is_over() {
-    let mut bench = bench(OnLimit::Wait);
-    let client = bench.client(&json!({"notices":true}));
-    bench.session(client, "s");
-    bench.prompt(client, &json!(1), "s", "do it");
-    let request = bench.heard_one("session/prompt");
+    let (mut bench, client) = bench(OnLimit::Wait).with_noticed();
+    let request = bench.start_turn(client, 1, "s", "do it");
     hits_limit(&mut bench, &request);
     let got = bench.got(client);
     assert!(got.iter().any(|line| line["error"]["message"] == "limit"), "{got:?}");
@@ -53,11 +40,10 @@ fn the_agent_is_asked_to_continue_once_when_its_limit_is_over() {
     bench.pass(1);
     let asked = prompts(&mut bench);
     assert_eq!(asked.len(), 1);
-    assert!(
-        text(&asked[0]).contains("Find out what is done") && !text(&asked[0]).contains("do it")
-    );
+    let text = prompt_text(&asked[0]);
+    assert!(text.contains("Find out what is done") && !text.contains("do it"), "{text}");
     assert_eq!(asked[0]["params"]["_meta"]["_acpd"], Value::Null, "what is acpd's own stays here");
-    bench.agent_answers(&asked[0], &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&asked[0]);
     bench.pass(24 * HOUR);
     assert_eq!(prompts(&mut bench), [Value::Null; 0]);
 }
@@ -83,23 +69,17 @@ fn the_wait_survives_the_daemon() {
 #[test]
 fn a_person_who_cancels_or_prompts_ends_the_wait() {
     for words in [None, Some("never mind")] {
-        let mut bench = bench(OnLimit::Wait);
-        let (client, request) = bench.running("s", "do it");
+        let (mut bench, client, request) = bench(OnLimit::Wait).in_turn("do it");
         hits_limit(&mut bench, &request);
         match words {
             Some(words) => bench.prompt(client, &json!(9), "s", words),
-            None => {
-                let params = json!({"session":"s"});
-                bench.say(client, &json!({"id":9,"method":"_acpd/session/cancel","params":params}));
-            }
+            None => bench.ask(client, 9, "_acpd/session/cancel", &json!({"session":"s"})),
         }
         assert_eq!(limited_until(&mut bench), Value::Null);
         bench.pass(2 * HOUR);
         let asked = prompts(&mut bench);
-        assert_eq!(
-            asked.iter().map(text).collect::<Vec<_>>(),
-            words.into_iter().collect::<Vec<_>>()
-        );
+        let asked: Vec<&str> = asked.iter().map(prompt_text).collect();
+        assert_eq!(asked, words.into_iter().collect::<Vec<_>>());
     }
 }
 
@@ -114,35 +94,27 @@ fn five_limits_in_a_row_are_enough_and_without_the_key_none_is_waited_for() {
     }
     hits_limit(&mut waiting, &request);
     assert_eq!(limited_until(&mut waiting), Value::Null);
-    let mut failing = bench(OnLimit::Fail);
-    let (_, request) = failing.running("s", "do it");
+    let (mut failing, _, request) = bench(OnLimit::Fail).in_turn("do it");
     hits_limit(&mut failing, &request);
     assert_eq!(limited_until(&mut failing), Value::Null);
 }
 
 #[test]
 fn a_limit_that_was_told_before_is_meant_by_an_error_without_a_time() {
-    let mut bench = bench(OnLimit::Wait);
-    let (_, request) = bench.running("s", "do it");
+    let (mut bench, _, request) = bench(OnLimit::Wait).in_turn("do it");
     let resets = bench.now / 1000 + 7200;
     let limit = json!({"status":"rejected","resetsAt":resets});
     let update = json!({"sessionUpdate":"usage_update","used":1,"size":2,"_meta":{"_claude/rateLimit":limit}});
-    let params = json!({"sessionId":"s","update":update});
-    bench.agent(&json!({"method":"session/update","params":params}));
+    bench.send_update("s", &update);
     let error = json!({"code":-32603,"message":"limit","data":{"errorKind":"rate_limit"}});
-    bench.agent(&json!({"id":request["id"],"error":error}));
+    bench.agent_fails(&request, &error);
     assert_eq!(limited_until(&mut bench), json!(resets * 1000));
 }
 
 #[test]
 fn a_clients_prompt_is_never_held_as_one_of_acpd() {
-    let mut bench = bench(OnLimit::Wait);
-    let client = bench.plain();
-    bench.session(client, "s");
+    let (mut bench, client) = bench(OnLimit::Wait).with_begun();
     let until = bench.now + HOUR;
-    let params = json!({"sessionId":"s","prompt":[{"type":"text","text":"mine"}],
-        "_meta":{"_acpd":{"continues":true,"until":until,"waits":1}}});
-    bench.say(client, &json!({"id":1,"method":"session/prompt","params":params}));
-    let asked = prompts(&mut bench);
-    assert_eq!(asked.iter().map(text).collect::<Vec<_>>(), ["mine"]);
+    bench.prompt_with(client, 1, "mine", &json!({"continues":true,"until":until,"waits":1}));
+    assert_eq!(prompts(&mut bench).iter().map(prompt_text).collect::<Vec<_>>(), ["mine"]);
 }
