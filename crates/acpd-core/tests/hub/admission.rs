@@ -4,7 +4,7 @@ use acpd_core::ids::ClientId;
 use acpd_core::{ClientEvent, ClientOrigin, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, client_oversized};
+use crate::bench::{Bench, client_oversized, reason};
 use crate::survival::token;
 
 /// Beside the clients that the configuration allows.
@@ -31,10 +31,6 @@ fn manager(bench: &mut Bench) -> ClientId {
     client
 }
 
-fn reason(line: &Value) -> &str {
-    line["error"]["data"]["_acpd"]["reason"].as_str().unwrap_or("none")
-}
-
 /// Returns whether a connection was told that it goes, and closed.
 fn is_gone(bench: &mut Bench, client: ClientId) -> bool {
     let told = bench.got(client).last().is_some_and(|line| reason(line) == "too_many");
@@ -52,7 +48,7 @@ fn m9_clients_that_are_too_many_are_told_under_their_own_id_and_managers_still_c
     assert_eq!(bench.closed, [one_more]);
     // Nothing more is heard of it.
     bench.say(one_more, &json!({"id":2,"method":"_acpd/session/list"}));
-    bench.feed(Input::Client(one_more, ClientEvent::Closed));
+    bench.leave(one_more);
     assert!(bench.got(one_more).is_empty());
 
     for _ in 0..2 * MANAGERS {
@@ -80,12 +76,12 @@ fn m9_a_manager_has_the_place_of_one_that_is_idle_for_the_longest() {
     managers.push(newest);
     bench.capabilities = None;
     for busy in &managers[..=MANAGERS] {
-        bench.say(*busy, &json!({"id":3,"method":"_acpd/agent/start","params":{"agent":"gem"}}));
+        bench.ask(*busy, 3, "_acpd/agent/start", &json!({"agent":"gem"}));
     }
     bench.now += 1;
     let idle = manager(&mut bench);
     assert!(is_gone(&mut bench, managers[MANAGERS + 1]));
-    bench.say(idle, &json!({"id":3,"method":"_acpd/agent/start","params":{"agent":"gem"}}));
+    bench.ask(idle, 3, "_acpd/agent/start", &json!({"agent":"gem"}));
     manager(&mut bench);
     assert!(is_gone(&mut bench, managers[0]), "all are busy, and this one for the longest");
 }
@@ -135,15 +131,13 @@ fn m9_room_is_made_while_the_journal_cannot_be_written() {
 
 #[test]
 fn l10_a_connection_whose_token_another_one_brings_is_told_and_closed() {
-    let mut bench = Bench::new();
-    let first = bench.client(&token());
+    let (mut bench, first) = Bench::new().with_client_of(&token());
     let second = bench.client(&token());
     let last = bench.got(first);
     assert_eq!((reason(&last[0]), &last[0]["id"]), ("replaced", &Value::Null));
     assert_eq!((last.len(), &bench.closed[..]), (1, &[first][..]));
-    bench.feed(Input::Client(first, ClientEvent::Closed));
-    bench.say(second, &json!({"id":1,"method":"session/list","params":{}}));
-    assert!(bench.got(second)[0]["result"].is_object());
+    bench.leave(first);
+    assert!(bench.call(second, "session/list", &json!({}))["result"].is_object());
 }
 
 /// A tool of an agent says `initialize`.
@@ -151,8 +145,7 @@ fn tool(bench: &mut Bench, number: u64) -> ClientId {
     let client = ClientId(200 + number);
     bench.now += 1;
     bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::Agent(None))));
-    let params = json!({"protocolVersion":1});
-    bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
+    bench.ask(client, "init", "initialize", &json!({"protocolVersion":1}));
     client
 }
 

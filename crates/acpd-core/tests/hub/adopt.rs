@@ -5,13 +5,10 @@ use acpd_core::profile::Sharing;
 use acpd_core::{ClientEvent, ClientOrigin, HostEvent, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::{Bench, reason, words};
 
 fn bench(of: fn() -> Bench) -> Bench {
-    let mut bench = of();
-    let session = json!({"list":{},"resume":{}});
-    bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":session}));
-    bench
+    of().with_session_capabilities(json!({"list":{},"resume":{}}))
 }
 
 fn ids(answer: &Value) -> Vec<&str> {
@@ -28,14 +25,30 @@ fn load(id: &str, session: &str) -> Value {
     json!({"id":id,"method":"session/load","params":params})
 }
 
+/// Requests a load that reaches the agent, and returns it as the agent got it.
+fn relay_load(bench: &mut Bench, client: ClientId, id: &str, session: &str) -> Value {
+    bench.say(client, &load(id, session));
+    bench.heard_one("session/load")
+}
+
+/// A client that loads the session `x`, with the request as the agent got it.
+fn loading(of: fn() -> Bench) -> (Bench, ClientId, Value) {
+    let (mut bench, client) = bench(of).with_client();
+    let asked = relay_load(&mut bench, client, "1", "x");
+    (bench, client, asked)
+}
+
+/// Requests a list, and returns the request that reaches the agent.
+fn relay_list(bench: &mut Bench, client: ClientId, params: Value) -> Value {
+    bench.say(client, &list(params));
+    bench.heard_one("session/list")
+}
+
 #[test]
 fn a_list_leaves_out_what_is_not_known_and_takes_a_title_from_the_agent() {
-    let mut bench = bench(Bench::new);
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = bench(Bench::new).with_begun();
     bench.session(a, "t");
-    bench.say(a, &list(json!({"cwd":"/w"})));
-    let asked = bench.heard_one("session/list");
+    let asked = relay_list(&mut bench, a, json!({"cwd":"/w"}));
     let others = json!([{"sessionId":"s","cwd":"/w","title":"Ours"}, {"sessionId":"x","cwd":"/w"}]);
     bench.agent_answers(&asked, &json!({"sessions":others}));
     let got = bench.got(a);
@@ -48,11 +61,8 @@ fn a_list_leaves_out_what_is_not_known_and_takes_a_title_from_the_agent() {
 
 #[test]
 fn a_list_has_what_only_the_agent_knows() {
-    let mut bench = bench(Bench::new);
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.say(a, &list(json!({"cwd":"/w"})));
-    let asked = bench.heard_one("session/list");
+    let (mut bench, a) = bench(Bench::new).with_begun();
+    let asked = relay_list(&mut bench, a, json!({"cwd":"/w"}));
     assert_eq!(asked["params"], json!({"cwd":"/w"}));
     let others = json!([
         {"sessionId":"s","cwd":"/w"},
@@ -67,8 +77,7 @@ fn a_list_has_what_only_the_agent_knows() {
     assert_eq!(got[0]["result"]["sessions"][1], expected);
 
     let cursor = got[0]["result"]["nextCursor"].clone();
-    bench.say(a, &list(json!({"cursor":cursor})));
-    let asked = bench.heard_one("session/list");
+    let asked = relay_list(&mut bench, a, json!({"cursor":cursor}));
     assert_eq!(asked["params"], json!({"cursor":"2"}));
     bench.agent_answers(&asked, &json!({"sessions":[{"sessionId":"y","cwd":"/v"}]}));
     let got = bench.got(a);
@@ -81,15 +90,12 @@ fn a_list_has_what_only_the_agent_knows() {
 
 #[test]
 fn a_list_does_not_depend_on_the_agent() {
-    let mut bench = bench(Bench::new);
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = bench(Bench::new).with_begun();
     bench.say(a, &list(json!({})));
     bench.refuses("session/list", -32603);
     assert_eq!(ids(&bench.got(a)[0]), ["s"]);
 
-    bench.say(a, &list(json!({})));
-    let slow = bench.heard_one("session/list");
+    let slow = relay_list(&mut bench, a, json!({}));
     assert_eq!(bench.got(a), Vec::<Value>::new());
     bench.pass(3_000);
     assert_eq!(ids(&bench.got(a)[0]), ["s"]);
@@ -107,10 +113,8 @@ fn a_list_does_not_depend_on_the_agent() {
 
 #[test]
 fn a_session_of_the_agent_is_taken_over_with_its_history() {
-    let mut bench = bench(Bench::new);
-    let (a, b) = (bench.plain(), bench.plain());
-    bench.say(a, &load("1", "x"));
-    let asked = bench.heard_one("session/load");
+    let (mut bench, a, b) = bench(Bench::new).with_two_clients();
+    let asked = relay_load(&mut bench, a, "1", "x");
     let params = json!({"sessionId":"x","cwd":"/w","mcpServers":[],"_meta":{"k":1}});
     assert_eq!(asked["params"], params);
     bench.update("x", "user_message_chunk", "hello");
@@ -126,8 +130,7 @@ fn a_session_of_the_agent_is_taken_over_with_its_history() {
     assert_eq!(got[2]["result"]["modes"], modes);
     assert_eq!(words(&bench.got(b)), [&history[..], &["result \"2\""]].concat());
 
-    bench.prompt(a, &json!(3), "x", "go on");
-    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
+    bench.run_turn(a, 3, "x", "go on");
     bench.say(a, &load("4", "x"));
     assert_eq!(bench.heard(), Vec::<Value>::new(), "it is acpd's now");
     assert_eq!(bench.journal_words()[..2], history);
@@ -135,17 +138,12 @@ fn a_session_of_the_agent_is_taken_over_with_its_history() {
 
 #[test]
 fn a_session_that_was_taken_over_is_never_begun_anew() {
-    let mut bench = bench(Bench::new);
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.say(a, &load("1", "x"));
-    let asked = bench.heard_one("session/load");
+    let (mut bench, a) = Bench::loadable().with_client();
+    let asked = relay_load(&mut bench, a, "1", "x");
     bench.update("x", "user_message_chunk", "hello");
     bench.chunk("x", "hi");
     bench.agent_answers(&asked, &json!({}));
-    bench.agent_dies();
-    bench.pass(1_000);
-    let again = bench.heard_one("session/load");
+    let again = bench.restart_hearing("session/load");
     for (kind, text) in [
         ("user_message_chunk", "hello"),
         ("agent_message_chunk", "hi"),
@@ -162,10 +160,7 @@ fn a_session_that_was_taken_over_is_never_begun_anew() {
 
 #[test]
 fn what_the_agent_does_not_have_is_not_there() {
-    let mut bench = bench(Bench::new);
-    let a = bench.plain();
-    bench.say(a, &load("1", "x"));
-    let asked = bench.heard_one("session/load");
+    let (mut bench, a, asked) = loading(Bench::new);
     bench.update("x", "user_message_chunk", "hello");
     bench.agent_refuses(&asked, -32002);
     assert_eq!(bench.got(a)[0]["error"]["code"], -32002);
@@ -178,15 +173,12 @@ fn what_the_agent_does_not_have_is_not_there() {
     bench.say(a, &load("3", "x"));
     bench.heard();
     bench.agent_dies();
-    let got = bench.got(a);
-    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "agent_exited");
+    assert_eq!(reason(&bench.got(a)[0]), "agent_exited");
 }
 
 #[test]
 fn an_agent_that_cannot_load_is_not_asked_to() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({}));
-    let a = bench.plain();
+    let (mut bench, a) = Bench::able(&json!({})).with_client();
     bench.say(a, &load("1", "x"));
     assert_eq!(bench.got(a)[0]["error"]["code"], -32002);
     assert_eq!(bench.heard(), Vec::<Value>::new());
@@ -194,16 +186,12 @@ fn an_agent_that_cannot_load_is_not_asked_to() {
 
 #[test]
 fn a_history_over_the_limit_is_refused_whole() {
-    let mut bench = bench(Bench::new);
-    let a = bench.plain();
-    bench.say(a, &load("1", "x"));
-    let asked = bench.heard_one("session/load");
+    let (mut bench, a, asked) = loading(Bench::new);
     let piece = "x".repeat(900_000);
     for _ in 0..80 {
         bench.chunk("x", &piece);
     }
-    let got = bench.got(a);
-    assert_eq!(words(&got), ["error \"1\""]);
+    let got = bench.expect(a, ["error \"1\""]);
     assert!(got[0]["error"]["message"].as_str().is_some_and(|text| text.contains("64 MiB")));
     bench.agent_answers(&asked, &json!({}));
     assert_eq!(bench.got(a), Vec::<Value>::new());
@@ -212,10 +200,7 @@ fn a_history_over_the_limit_is_refused_whole() {
 
 #[test]
 fn the_daemon_may_die_while_a_session_is_taken_over() {
-    let mut bench = bench(Bench::with_shims);
-    let a = bench.plain();
-    bench.say(a, &load("1", "x"));
-    let asked = bench.heard_one("session/load");
+    let (mut bench, _, asked) = loading(Bench::with_shims);
     bench.update("x", "user_message_chunk", "hello");
     bench.reboot();
     bench.adopt();
@@ -230,15 +215,12 @@ fn the_daemon_may_die_while_a_session_is_taken_over() {
 
 #[test]
 fn a_session_is_not_taken_over_while_a_process_that_held_it_is_ending() {
-    let mut bench = Bench::with(|profile| profile.sharing = Sharing::Session);
-    let a = bench.plain();
+    let (mut bench, a) = Bench::with(|profile| profile.sharing = Sharing::Session).with_client();
     bench.session(a, "x");
     let first = bench.host();
-    bench.say(a, &json!({"id":1,"method":"session/delete","params":{"sessionId":"x"}}));
+    bench.ask(a, 1, "session/delete", &json!({"sessionId":"x"}));
     bench.say(a, &load("2", "x"));
-    let got = bench.got(a);
-    let refused = got.iter().find(|line| line["id"] == "2").expect("an answer");
-    assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "session_blocked");
+    assert_eq!(reason(&bench.answer(a, "2")), "session_blocked");
 
     bench.leader_ends();
     bench.feed(Input::Host(first, HostEvent::Gone));
@@ -250,35 +232,30 @@ fn a_session_is_not_taken_over_while_a_process_that_held_it_is_ending() {
 
 #[test]
 fn a_history_that_comes_late_is_not_taken_for_news_afterwards() {
-    let mut bench = Bench::with(|profile| profile.late_replay = true);
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.say(a, &load("1", "x"));
-    let asked = bench.heard_one("session/load");
-    bench.update("x", "user_message_chunk", "one");
-    bench.agent_answers(&asked, &json!({}));
-    bench.update("x", "user_message_chunk", "two");
+    let late = Bench::with(|profile| profile.late_replay = true);
+    let (mut bench, a) = late.with_capabilities(json!({"loadSession":true})).with_client();
+    let asked = relay_load(&mut bench, a, "1", "x");
+    let replay = |bench: &mut Bench, load: &Value| {
+        bench.update("x", "user_message_chunk", "one");
+        bench.agent_answers(load, &json!({}));
+        bench.update("x", "user_message_chunk", "two");
+    };
+    replay(&mut bench, &asked);
     let shown = |bench: &Bench| {
         let words = bench.journal_words();
         words.iter().filter(|word| *word == "user_message_chunk").count()
     };
     assert_eq!(shown(&bench), 2);
-    bench.agent_dies();
-    bench.pass(1_000);
-    let again = bench.heard_one("session/load");
-    bench.update("x", "user_message_chunk", "one");
-    bench.agent_answers(&again, &json!({}));
-    bench.update("x", "user_message_chunk", "two");
+    let again = bench.restart_hearing("session/load");
+    replay(&mut bench, &again);
     bench.pass(10_000);
     assert_eq!(shown(&bench), 2);
 }
 
 #[test]
 fn who_resumes_a_session_of_the_agent_does_not_cost_the_others_its_history() {
-    let mut bench = bench(Bench::new);
-    let (a, b) = (bench.plain(), bench.plain());
-    let params = json!({"sessionId":"x","cwd":"/w","mcpServers":[]});
-    bench.say(a, &json!({"id":"1","method":"session/resume","params":params}));
+    let (mut bench, a, b) = bench(Bench::new).with_two_clients();
+    bench.ask(a, "1", "session/resume", &json!({"sessionId":"x","cwd":"/w","mcpServers":[]}));
     let asked = bench.heard_one("session/load");
     bench.update("x", "user_message_chunk", "hello");
     bench.agent_answers(&asked, &json!({}));
@@ -289,34 +266,26 @@ fn who_resumes_a_session_of_the_agent_does_not_cost_the_others_its_history() {
 
 #[test]
 fn a_history_that_cannot_be_had_is_said_to_be_missing() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"sessionCapabilities":{"resume":{}}}));
-    let a = bench.plain();
-    let params = json!({"sessionId":"x","cwd":"/w","mcpServers":[]});
-    bench.say(a, &json!({"id":"1","method":"session/resume","params":params}));
+    let (mut bench, a) = Bench::able(&json!({"sessionCapabilities":{"resume":{}}})).with_client();
+    bench.ask(a, "1", "session/resume", &json!({"sessionId":"x","cwd":"/w","mcpServers":[]}));
     bench.answers("session/resume", &json!({}));
     assert_eq!(bench.journal_words(), ["_acpd/notice"]);
 }
 
 #[test]
 fn an_agent_that_does_not_load_is_not_waited_for() {
-    let mut bench = bench(Bench::new);
-    let a = bench.plain();
-    bench.say(a, &load("1", "x"));
-    let asked = bench.heard_one("session/load");
+    let (mut bench, a, asked) = loading(Bench::new);
     bench.pass(20_000);
     bench.chunk("x", "it goes on");
     bench.pass(20_000);
     assert_eq!(bench.got(a), Vec::<Value>::new());
     bench.pass(20_000);
-    let got = bench.got(a);
-    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "agent_timeout");
+    assert_eq!(reason(&bench.got(a)[0]), "agent_timeout");
     bench.agent_answers(&asked, &json!({}));
     assert_eq!(bench.got(a), Vec::<Value>::new());
 
-    bench.say(a, &load("2", "x"));
-    let asked = bench.heard_one("session/load");
-    bench.say(a, &json!({"method":"$/cancel_request","params":{"requestId":"2"}}));
+    let asked = relay_load(&mut bench, a, "2", "x");
+    bench.cancel_request(a, "2");
     assert_eq!(bench.got(a)[0]["error"]["code"], -32800);
     bench.agent_answers(&asked, &json!({}));
     assert_eq!(bench.got(a), Vec::<Value>::new(), "answered once");
@@ -324,17 +293,13 @@ fn an_agent_that_does_not_load_is_not_waited_for() {
 
 #[test]
 fn a_history_takes_no_room_from_sessions_that_are_being_made() {
-    let mut bench = bench(Bench::new);
-    let (a, b) = (bench.plain(), bench.plain());
-    bench.say(a, &load("1", "x"));
-    let loading = bench.heard_one("session/load");
+    let (mut bench, a, b) = bench(Bench::new).with_two_clients();
+    let loading = relay_load(&mut bench, a, "1", "x");
     let piece = "x".repeat(900_000);
     for _ in 0..6 {
         bench.chunk("x", &piece);
     }
-    let params = json!({"cwd":"/w","mcpServers":[]});
-    bench.say(b, &json!({"id":2,"method":"session/new","params":params}));
-    let new = bench.heard_one("session/new");
+    let new = bench.relay(b, 2, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
     bench.chunk("s", "early");
     bench.agent_answers(&new, &json!({"sessionId":"s"}));
     assert_eq!(words(&bench.got(b)), ["result 2", "agent_message_chunk"]);
@@ -344,37 +309,29 @@ fn a_history_takes_no_room_from_sessions_that_are_being_made() {
 
 #[test]
 fn tool_calls_of_a_history_are_none_of_the_next_turn() {
-    let mut bench = bench(Bench::new);
-    let a = bench.client(&json!({"notices":true}));
-    bench.say(a, &load("1", "x"));
-    let asked = bench.heard_one("session/load");
+    let (mut bench, a) = bench(Bench::new).with_client_of(&json!({"notices":true}));
+    let asked = relay_load(&mut bench, a, "1", "x");
     for n in 0..300 {
         let call = json!({"sessionUpdate":"tool_call","toolCallId":format!("t{n}"),"title":"T"});
-        bench.agent(&json!({"method":"session/update","params":{"sessionId":"x","update":call}}));
+        bench.send_update("x", &call);
     }
     bench.agent_answers(&asked, &json!({}));
-    bench.prompt(a, &json!(2), "x", "go on");
-    let prompt = bench.heard_one("session/prompt");
-    let call = json!({"sessionUpdate":"tool_call","toolCallId":"new","title":"T"});
-    bench.agent(&json!({"method":"session/update","params":{"sessionId":"x","update":call}}));
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
-    let got = bench.got(a);
-    let ended = got.iter().find(|line| line["method"] == "_acpd/turn_ended").expect("an end");
-    assert_eq!(ended["params"]["tools"], 1);
+    let prompt = bench.start_turn(a, 2, "x", "go on");
+    bench.send_update("x", &json!({"sessionUpdate":"tool_call","toolCallId":"new","title":"T"}));
+    bench.end_turn(&prompt);
+    assert_eq!(bench.find(a, "_acpd/turn_ended")["params"]["tools"], 1);
 }
 
 #[test]
 fn what_is_replayed_for_a_removed_session_is_not_taken_over_with_it() {
-    let mut bench = Bench::new();
-    let (a, first) = bench.loading("s");
-    bench.say(a, &json!({"id":1,"method":"_acpd/session/remove","params":{"session":"s"}}));
+    let (mut bench, a, first) = Bench::new().with_loading("s");
+    bench.ask(a, 1, "_acpd/session/remove", &json!({"session":"s"}));
     bench.got(a);
     bench.say(a, &load("2", "s"));
-    assert_eq!(bench.got(a)[0]["error"]["data"]["_acpd"]["reason"], "session_blocked");
+    assert_eq!(reason(&bench.got(a)[0]), "session_blocked");
     bench.update("s", "user_message_chunk", "old words");
     bench.agent_answers(&first, &json!({}));
-    bench.say(a, &load("3", "s"));
-    let second = bench.heard_one("session/load");
+    let second = relay_load(&mut bench, a, "3", "s");
     bench.update("s", "user_message_chunk", "old words");
     bench.agent_answers(&second, &json!({}));
     assert_eq!(words(&bench.got(a)), ["user_message_chunk", "result \"3\""]);
@@ -382,33 +339,24 @@ fn what_is_replayed_for_a_removed_session_is_not_taken_over_with_it() {
 
 #[test]
 fn a_session_that_old_credentials_cannot_load_wants_no_login() {
-    let mut bench = bench(Bench::new);
-    let a = bench.plain();
-    bench.session(a, "s");
-    let host = bench.host();
-    bench.feed(Input::Host(host, HostEvent::CredentialsGood { left: 0 }));
+    let (mut bench, a) = bench(Bench::new).with_begun();
+    bench.feed_process(HostEvent::CredentialsGood { left: 0 });
     bench.say(a, &load("l", "theirs"));
     bench.refuses("session/load", -32000);
-    let got = bench.got(a);
-    let answer = got.iter().find(|line| line["id"] == "l").expect("an answer");
-    assert_eq!(answer["error"]["data"]["_acpd"]["reason"], "interrupted");
+    assert_eq!(reason(&bench.answer(a, "l")), "interrupted");
     assert_eq!(bench.stops.len(), 1);
 }
 
 #[test]
 fn a_client_under_an_agent_gives_a_session_no_servers() {
     for origin in [ClientOrigin::Agent(None), ClientOrigin::User] {
-        let mut bench = bench(Bench::new);
-        let person = bench.plain();
-        bench.session(person, "s");
+        let (mut bench, person) = bench(Bench::new).with_begun();
         let client = ClientId(77);
         bench.feed(Input::Client(client, ClientEvent::Opened(origin)));
-        let hello = json!({"protocolVersion":1});
-        bench.say(client, &json!({"id":"init","method":"initialize","params":hello}));
+        bench.ask(client, "init", "initialize", &json!({"protocolVersion":1}));
         let server = json!({"name":"evil","command":"/evil","args":[],"env":[]});
         let params = json!({"sessionId":"x","cwd":"/w","mcpServers":[server]});
-        bench.say(client, &json!({"id":1,"method":"session/load","params":params}));
-        let request = bench.heard_one("session/load");
+        let request = bench.relay(client, 1, "session/load", &params);
         let expected = if origin == ClientOrigin::User { json!([server]) } else { json!([]) };
         assert_eq!(request["params"]["mcpServers"], expected);
         bench.agent_answers(&request, &json!({}));

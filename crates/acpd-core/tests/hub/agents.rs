@@ -2,17 +2,21 @@
 
 use acpd_core::profile::Sharing;
 use acpd_core::record::Desired;
-use acpd_core::{ClientEvent, HostEvent, Input, SpawnError, StopStep};
+use acpd_core::{HostEvent, Input, SpawnError, StopStep};
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench, words};
+use crate::bench::{AGENT, Bench, hint, reason, words};
+
+fn not_installed(hint: Option<&str>) -> HostEvent {
+    let (message, hint) = ("`gem` is not installed".to_owned(), hint.map(str::to_owned));
+    HostEvent::Refused(SpawnError { message, hint, permanent: true })
+}
 
 #[test]
 fn initialize_is_answered_from_memory_once_the_agent_is_known() {
     let mut bench = Bench::new();
     let a = bench.connect(&json!({}));
-    let got = bench.got(a);
-    let capabilities = &got[0]["result"]["agentCapabilities"];
+    let capabilities = &bench.got(a)[0]["result"]["agentCapabilities"];
     for name in ["list", "resume", "close", "delete"] {
         assert_eq!(capabilities["sessionCapabilities"][name], json!({}));
     }
@@ -24,19 +28,10 @@ fn initialize_is_answered_from_memory_once_the_agent_is_known() {
 
 #[test]
 fn who_waits_for_an_agent_that_cannot_be_started_is_told_why() {
-    let mut bench = Bench::new();
-    bench.capabilities = None;
-    let a = bench.connect(&json!({}));
-    let host = bench.host();
-    let error = SpawnError {
-        message: "`gem` is not installed".to_owned(),
-        hint: Some("install it".to_owned()),
-        permanent: true,
-    };
-    bench.feed(Input::Host(host, HostEvent::Refused(error)));
+    let (mut bench, a) = Bench::connecting();
+    bench.feed_process(not_installed(Some("install it")));
     let got = bench.got(a);
-    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "agent_start_failed");
-    assert_eq!(got[0]["error"]["data"]["_acpd"]["hint"], "install it");
+    assert_eq!((reason(&got[0]), hint(&got[0])), ("agent_start_failed", "install it"));
     bench.pass(600_000);
     assert_eq!(bench.spawned.len(), 1);
     // A person's next try starts it again.
@@ -50,12 +45,9 @@ fn the_way_out_of_a_refused_start_outlives_the_refusal_of_another_agent() {
     bench.capabilities = None;
     bench.client(&json!({"agent":AGENT}));
     bench.client(&json!({"agent":"other"}));
-    for (host, hint) in
-        std::mem::take(&mut bench.spawned).into_iter().zip([Some("install it"), None])
-    {
-        let message = "it is not installed".to_owned();
-        let error = SpawnError { message, hint: hint.map(str::to_owned), permanent: true };
-        bench.feed(Input::Host(host, HostEvent::Refused(error)));
+    let hosts = std::mem::take(&mut bench.spawned).into_iter();
+    for (host, hint) in hosts.zip([Some("install it"), None]) {
+        bench.feed(Input::Host(host, not_installed(hint)));
     }
     let hint = "install it; the next prompt or `acpctl agent start gem` tries again";
     assert_eq!(bench.show_agent()["hint"], hint);
@@ -63,16 +55,13 @@ fn the_way_out_of_a_refused_start_outlives_the_refusal_of_another_agent() {
 
 #[test]
 fn an_agent_that_never_answers_initialize_is_stopped() {
-    let mut bench = Bench::new();
-    bench.capabilities = None;
-    let a = bench.connect(&json!({}));
-    let host = bench.host();
-    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
+    let (mut bench, a) = Bench::connecting();
+    bench.process_starts();
     bench.pass(60_000);
     assert_eq!(bench.stops, [StopStep::CloseStdin]);
     // Waiting clients get its last words.
     let (ending, stderr) = ("ended with exit code 0".to_owned(), "no network".to_owned());
-    bench.feed(Input::Host(host, HostEvent::Exited { ending, stderr }));
+    bench.feed_process(HostEvent::Exited { ending, stderr });
     let error = bench.got(a)[0]["error"]["data"]["_acpd"].clone();
     assert_eq!(error["reason"], "agent_timeout");
     assert_eq!(error["stderr"], "no network");
@@ -88,8 +77,7 @@ fn no_process_starts_while_anything_of_the_last_one_lives() {
     assert_eq!(bench.spawned.len(), 1);
     bench.pass(5_000);
     assert!(bench.stops.contains(&StopStep::Kill));
-    let host = bench.host();
-    bench.feed(Input::Host(host, HostEvent::Gone));
+    bench.end_process();
     assert_eq!(bench.spawned.len(), 2);
 }
 
@@ -99,8 +87,7 @@ fn an_agent_that_crashes_again_and_again_is_given_up_until_a_person_asks() {
     let mut starts = 0;
     while starts < 20 && bench.agent_state() != "failed" {
         starts += 1;
-        bench.agent_dies();
-        bench.pass(5_000);
+        bench.agent_dies_for(5_000);
         bench.heard();
     }
     assert_eq!(starts, 5);
@@ -110,8 +97,7 @@ fn an_agent_that_crashes_again_and_again_is_given_up_until_a_person_asks() {
     assert_eq!(bench.hub.unsettled(), Vec::<String>::new());
     bench.prompt(a, &json!(1), "s", "try again");
     assert_eq!(bench.spawned.len(), 6);
-    bench.answers("session/resume", &json!({}));
-    bench.heard_one("session/prompt");
+    bench.bring_back("session/resume");
 }
 
 #[test]
@@ -120,61 +106,47 @@ fn a_session_that_was_cut_off_comes_back_even_if_the_first_start_fails() {
     bench.pass(20_000);
     bench.capabilities = None;
     bench.agent_dies();
-    let host = bench.host();
-    bench.feed(Input::Host(host, HostEvent::Started { pid: 2, start: 2 }));
+    bench.feed_process(HostEvent::Started { pid: 2, start: 2 });
     bench.agent_dies();
     bench.capabilities = Some(json!({"sessionCapabilities":{"resume":{}}}));
     bench.pass(10_000);
-    let heard = bench.heard();
-    let last = heard.last().expect("something");
-    assert_eq!(last["method"], "session/resume");
+    assert_eq!(bench.heard().last().expect("something")["method"], "session/resume");
 }
 
 #[test]
 fn an_agent_that_nothing_uses_is_stopped_and_the_next_prompt_brings_it_back() {
-    let mut bench = Bench::with(|profile| profile.idle_timeout = 60_000);
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::with(|profile| profile.idle_timeout = 60_000).with_used();
     bench.pass(600_000);
     assert_eq!(bench.stops, [], "somebody is attached");
-    bench.feed(Input::Client(a, ClientEvent::Closed));
+    bench.leave(a);
     bench.pass(60_000);
     assert_eq!(bench.stops, [StopStep::CloseStdin]);
     bench.agent_dies();
     assert_eq!((bench.agent_state(), bench.state("s")), ("stopped".into(), "parked".into()));
     let b = bench.plain();
     bench.prompt(b, &json!(1), "s", "go on");
-    bench.answers("session/resume", &json!({}));
-    bench.heard_one("session/prompt");
+    bench.bring_back("session/resume");
 }
 
 /// A bench whose agent closes sessions and brings them back, each idle for 15 minutes at most.
 fn sleeping() -> Bench {
-    let mut bench = Bench::with(|profile| profile.session_idle_timeout = 15 * 60_000);
-    bench.capabilities =
-        Some(json!({"loadSession":true,"sessionCapabilities":{"resume":{},"close":{}}}));
-    bench
+    let bench = Bench::with(|profile| profile.session_idle_timeout = 15 * 60_000);
+    bench.with_session_capabilities(json!({"resume":{},"close":{}}))
 }
 
 #[test]
 fn an_idle_session_sleeps_and_wakes_with_the_next_prompt() {
-    let mut bench = sleeping();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = sleeping().with_used();
     bench.used_session(a, "t");
     bench.pass(14 * 60_000);
-    bench.prompt(a, &json!(7), "t", "more");
-    let prompt = bench.heard_one("session/prompt");
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.run_turn(a, 7, "t", "more");
     bench.pass(2 * 60_000);
-    let close = bench.heard_one("session/close");
-    assert_eq!(close["params"]["sessionId"], "s");
+    assert_eq!(bench.heard_one("session/close")["params"]["sessionId"], "s");
     assert_eq!((bench.state("s"), bench.state("t")), ("parked".into(), "live".into()));
     assert_eq!(bench.stops, [], "the process goes on for the other session");
     bench.prompt(a, &json!(8), "s", "go on");
-    bench.answers("session/resume", &json!({}));
-    let prompt = bench.heard_one("session/prompt");
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    let prompt = bench.bring_back("session/resume");
+    bench.end_turn(&prompt);
     assert_eq!(bench.state("s"), "live");
     bench.pass(17 * 60_000);
     assert_eq!((bench.state("s"), bench.state("t")), ("parked".into(), "parked".into()));
@@ -182,8 +154,7 @@ fn an_idle_session_sleeps_and_wakes_with_the_next_prompt() {
 
 #[test]
 fn a_session_with_work_does_not_sleep() {
-    let mut bench = sleeping();
-    let a = bench.plain();
+    let (mut bench, a) = sleeping().with_client();
     for name in ["turn", "asks", "tool"] {
         bench.used_session(a, name);
     }
@@ -193,62 +164,52 @@ fn a_session_with_work_does_not_sleep() {
         "options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}));
     let call =
         json!({"sessionUpdate":"tool_call","toolCallId":"b","title":"x","status":"in_progress"});
-    bench.agent(&json!({"method":"session/update","params":{"sessionId":"tool","update":call}}));
+    bench.send_update("tool", &call);
     bench.heard();
     bench.pass(2 * 60 * 60_000);
     let heard = bench.heard();
     assert!(heard.iter().all(|line| line["method"] != "session/close"), "{heard:?}");
     let done = json!({"sessionUpdate":"tool_call_update","toolCallId":"b","status":"completed"});
-    bench.agent(&json!({"method":"session/update","params":{"sessionId":"tool","update":done}}));
+    bench.send_update("tool", &done);
     bench.pass(17 * 60_000);
     assert_eq!(bench.heard_one("session/close")["params"]["sessionId"], "tool");
 }
 
 #[test]
 fn session_whose_prompt_waits_for_a_login_does_not_sleep() {
-    let mut bench = sleeping();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = sleeping().with_used();
     bench.used_session(a, "t");
-    bench.prompt(a, &json!(7), "s", "the login runs out");
-    let refused = bench.heard_one("session/prompt");
+    let refused = bench.start_turn(a, 7, "s", "the login runs out");
     let b = bench.plain();
     bench.prompt(b, &json!(1), "s", "do not forget me");
-    bench.feed(Input::Client(b, ClientEvent::Closed));
+    bench.leave(b);
     // Another turn keeps the process from being replaced.
-    bench.prompt(a, &json!(8), "t", "long");
-    let long = bench.heard_one("session/prompt");
+    let long = bench.start_turn(a, 8, "t", "long");
     bench.agent_refuses(&refused, -32000);
     assert_eq!(bench.state("s"), "blocked");
     bench.pass(60 * 60_000);
     assert_eq!(bench.heard(), Vec::<Value>::new(), "it is not closed at the agent");
     let c = bench.plain();
-    bench.say(c, &json!({"id":1,"method":"authenticate","params":{"methodId":"m"}}));
-    bench.answers("authenticate", &json!({}));
-    bench.agent_answers(&long, &json!({"stopReason":"end_turn"}));
-    let prompt = bench.heard_one("session/prompt");
-    assert_eq!(prompt["params"]["prompt"][0]["text"], "do not forget me");
+    bench.log_in(c);
+    bench.end_turn(&long);
+    bench.expect_prompt("do not forget me");
 }
 
 #[test]
 fn a_session_that_cannot_come_back_does_not_sleep() {
-    let mut bench = sleeping();
-    bench.capabilities = Some(json!({"sessionCapabilities":{"close":{}}}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let bench = sleeping().with_capabilities(json!({"sessionCapabilities":{"close":{}}}));
+    let (mut bench, _) = bench.with_used();
     bench.pass(60 * 60_000);
     assert_eq!((bench.state("s"), bench.heard()), ("live".into(), Vec::<Value>::new()));
 }
 
 #[test]
 fn an_idle_session_with_its_own_process_ends_that() {
-    let mut bench = Bench::with(|profile| {
+    let bench = Bench::with(|profile| {
         profile.session_idle_timeout = 15 * 60_000;
         profile.sharing = Sharing::Session;
     });
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, _) = bench.with_capabilities(json!({"loadSession":true})).with_used();
     bench.pass(16 * 60_000);
     assert_eq!(bench.stops.first(), Some(&StopStep::CloseStdin));
     bench.agent_dies();
@@ -257,10 +218,9 @@ fn an_idle_session_with_its_own_process_ends_that() {
 
 #[test]
 fn an_agent_is_not_idle_while_it_makes_a_session() {
-    let mut bench = Bench::with(|profile| profile.idle_timeout = 60_000);
-    let a = bench.plain();
+    let (mut bench, a) = Bench::with(|profile| profile.idle_timeout = 60_000).with_client();
     bench.pass(59_000);
-    bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
+    bench.ask_session(a, 1);
     bench.pass(59_000);
     assert_eq!(bench.stops, []);
     bench.answers("session/new", &json!({"sessionId":"s"}));
@@ -269,70 +229,54 @@ fn an_agent_is_not_idle_while_it_makes_a_session() {
 
 #[test]
 fn what_is_asked_while_an_agent_goes_down_waits_for_the_next_process() {
-    let mut bench = Bench::with(|profile| profile.idle_timeout = 60_000);
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.feed(Input::Client(a, ClientEvent::Closed));
+    let (mut bench, a) = Bench::with(|profile| profile.idle_timeout = 60_000).with_used();
+    bench.leave(a);
     bench.pass(60_000);
     let b = bench.plain();
-    let params = json!({"sessionId":"s","modeId":"code"});
-    bench.say(b, &json!({"id":1,"method":"session/set_mode","params":params}));
+    bench.ask(b, 1, "session/set_mode", &json!({"sessionId":"s","modeId":"code"}));
     bench.prompt(b, &json!(2), "s", "go");
     assert_eq!(bench.heard(), Vec::<Value>::new());
     bench.agent_dies();
-    let got = bench.got(b);
-    assert_eq!(words(&got), ["error 1"]);
-    bench.answers("session/resume", &json!({}));
-    bench.heard_one("session/prompt");
+    assert_eq!(words(&bench.got(b)), ["error 1"]);
+    bench.bring_back("session/resume");
 }
 
 #[test]
 fn a_person_stops_an_agent_and_everybody_who_waited_is_answered() {
-    let mut bench = Bench::new();
-    let (a, b) = (bench.plain(), bench.plain());
+    let (mut bench, a, b) = Bench::new().with_two_clients();
     bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "one");
-    bench.prompt(a, &json!(2), "s", "two");
-    let request = bench.heard_one("session/prompt");
-    bench.say(b, &json!({"id":9,"method":"_acpd/agent/stop","params":{"agent":AGENT}}));
+    let request = bench.start_and_queue(a, "s", [(1, "one"), (2, "two")]);
+    bench.ask(b, 9, "_acpd/agent/stop", &json!({"agent":AGENT}));
     bench.heard_one("session/cancel");
     assert_eq!(bench.stops, []);
     bench.agent_answers(&request, &json!({"stopReason":"cancelled"}));
     assert_eq!(bench.stops, [StopStep::CloseStdin]);
     bench.agent_dies();
-    let got = bench.got(a);
-    assert_eq!(words(&got), ["error 1", "error 2"]);
+    let got = bench.expect(a, ["error 1", "error 2"]);
     let message = format!("agent `{AGENT}` was stopped in the turn: stopped by a person");
     assert_eq!(got[0]["error"]["message"], message);
-    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "interrupted");
-    bench.say(a, &json!({"id":5,"method":"_acpd/session/show","params":{"session":"s"}}));
-    let turn = &bench.got(a)[0]["result"]["turn"];
+    assert_eq!(reason(&got[0]), "interrupted");
+    let turn = &bench.call(a, "_acpd/session/show", &json!({"session":"s"}))["result"]["turn"];
     let ended = (&turn["last"], &turn["reason"]);
     assert_eq!(ended, (&json!("interrupted"), &json!(message)), "nobody has cancelled it");
-    let got = bench.got(b);
-    assert_eq!(got[0]["result"]["state"], "stopped");
+    assert_eq!(bench.got(b)[0]["result"]["state"], "stopped");
     assert_eq!(bench.snapshot.agents[AGENT].desired, Desired::Down);
     bench.prompt(a, &json!(3), "s", "three");
-    assert_eq!(bench.got(a)[0]["error"]["data"]["_acpd"]["reason"], "agent_stopped");
-    bench.say(b, &json!({"id":10,"method":"_acpd/agent/start","params":{"agent":AGENT}}));
+    assert_eq!(reason(&bench.got(a)[0]), "agent_stopped");
+    bench.ask(b, 10, "_acpd/agent/start", &json!({"agent":AGENT}));
     assert_eq!(bench.got(b)[0]["result"]["state"], "ready");
 }
 
 #[test]
 fn a_restart_by_a_person_keeps_the_prompts_in_line() {
     let (mut bench, a) = Bench::begun();
-    bench.prompt(a, &json!(1), "s", "one");
-    bench.prompt(a, &json!(2), "s", "two");
-    let request = bench.heard_one("session/prompt");
-    bench.say(a, &json!({"id":9,"method":"_acpd/agent/restart","params":{"agent":AGENT}}));
+    let request = bench.start_and_queue(a, "s", [(1, "one"), (2, "two")]);
+    bench.ask(a, 9, "_acpd/agent/restart", &json!({"agent":AGENT}));
     bench.agent_answers(&request, &json!({"stopReason":"cancelled"}));
     bench.heard_one("session/cancel");
     bench.agent_dies();
-    bench.answers("session/resume", &json!({}));
-    let request = bench.heard_one("session/prompt");
-    assert_eq!(request["params"]["prompt"][0]["text"], "two");
-    let got = bench.got(a);
-    assert_eq!(words(&got), ["error 1", "result 9"]);
+    bench.resume_and_expect("two");
+    let got = bench.expect(a, ["error 1", "result 9"]);
     let message = got[0]["error"]["message"].as_str().expect("a message");
     assert!(message.ends_with("was stopped in the turn: restarted by a person"), "{message}");
 }
@@ -355,32 +299,27 @@ fn a_shutdown_ends_every_process_before_the_daemon() {
 
 #[test]
 fn first_session_takes_the_process_that_answered_initialize() {
-    let mut bench = Bench::with(|profile| profile.sharing = acpd_core::profile::Sharing::Session);
-    let a = bench.plain();
+    let (mut bench, a) = Bench::with(|profile| profile.sharing = Sharing::Session).with_client();
     assert_eq!(bench.spawned.len(), 1, "for the answer to `initialize`");
-    let new =
-        |id: u64| json!({"id":id,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}});
-    bench.say(a, &new(1));
+    bench.ask_session(a, 1);
     assert_eq!(bench.spawned.len(), 1);
     // While it makes the session it is taken.
-    bench.say(a, &new(2));
+    bench.ask_session(a, 2);
     assert_eq!(bench.spawned.len(), 2);
     let request = bench.heard().pop().expect("both processes were asked");
     bench.agent_answers(&request, &json!({"sessionId":"s"}));
-    bench.say(a, &json!({"id":3,"method":"_acpd/session/show","params":{"session":"s"}}));
-    let got = bench.got(a);
-    let shown = got.iter().find(|line| line["id"] == 3).expect("an answer");
-    assert!(shown["result"]["pid"].is_u64(), "{shown}");
+    let shown = bench.show("s");
+    assert!(shown["pid"].is_u64(), "{shown}");
 }
 
 #[test]
 fn a_session_of_its_own_process_does_not_leave_the_process_behind() {
     let mut bench = Bench::with(|profile| {
-        profile.sharing = acpd_core::profile::Sharing::Session;
+        profile.sharing = Sharing::Session;
         profile.idle_timeout = 0;
     });
     let a = bench.plain();
-    bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
+    bench.ask_session(a, 1);
     assert_eq!(bench.spawned.len(), 1);
     bench.refuses("session/new", -32603);
     assert_eq!(bench.stops, [StopStep::CloseStdin], "there is no session to keep it for");
@@ -388,38 +327,29 @@ fn a_session_of_its_own_process_does_not_leave_the_process_behind() {
 
 #[test]
 fn the_id_of_a_session_that_is_gone_is_no_beginning_of_an_id_that_acpd_has_numbered() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
+    let (mut bench, a) = Bench::new().with_client();
     bench.used_session(a, "0");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let params = json!({"cwd":"/w","mcpServers":[]});
-    bench.say(a, &json!({"id":2,"method":"session/new","params":params}));
+    bench.restart_agent();
+    bench.ask_session(a, 2);
     let request = bench.heard().into_iter().find(|line| line["method"] == "session/new");
     bench.agent_answers(&request.expect("asked for"), &json!({"sessionId":"0"}));
     for id in [3, 4] {
-        bench.say(a, &json!({"id":id,"method":"_acpd/session/remove","params":{"session":"0"}}));
+        bench.ask(a, id, "_acpd/session/remove", &json!({"session":"0"}));
     }
-    let got = bench.got(a);
-    let answer = got.iter().find(|line| line["id"] == 4).expect("an answer");
-    assert_eq!(answer["error"]["data"]["_acpd"]["reason"], "session_not_found");
-    bench.say(a, &json!({"id":5,"method":"_acpd/session/show","params":{"session":"0."}}));
-    assert_eq!(bench.got(a)[0]["result"]["sessionId"], "0.2");
+    assert_eq!(reason(&bench.answer(a, 4)), "session_not_found");
+    assert_eq!(bench.show("0.")["sessionId"], "0.2");
 }
 
 #[test]
 fn what_lingers_of_an_agent_does_not_make_its_run_longer() {
-    let mut bench = Bench::with(|profile| profile.restart.budget = 3);
-    let client = bench.plain();
-    bench.used_session(client, "s");
+    let (mut bench, _) = Bench::with(|profile| profile.restart.budget = 3).with_used();
     for run in 1..=3 {
         assert_eq!(bench.spawned.len(), run);
         // The leader ends a little too early for a good run, and its child a little later.
         bench.pass(9_000);
         bench.leader_ends();
         bench.pass(1_000);
-        let host = bench.host();
-        bench.feed(Input::Host(host, HostEvent::Gone));
+        bench.end_process();
         bench.pass(600);
     }
     assert_eq!((bench.spawned.len(), bench.agent_state()), (3, "failed".to_owned()));

@@ -750,6 +750,165 @@ impl Bench {
         self.process_starts();
         self.refuses("initialize", -32000);
     }
+
+    // Sequences of setups and requests.
+
+    pub(crate) fn with_capabilities(self, capabilities: Value) -> Bench {
+        Bench { capabilities: Some(capabilities), ..self }
+    }
+
+    /// An agent that loads sessions and has these capabilities of sessions.
+    pub(crate) fn with_session_capabilities(self, session: Value) -> Bench {
+        self.with_capabilities(json!({"loadSession":true,"sessionCapabilities":session}))
+    }
+
+    pub(crate) fn with_client(self) -> (Bench, ClientId) {
+        self.with_client_of(&json!({}))
+    }
+
+    /// A client with this `_meta` of acpd.
+    pub(crate) fn with_client_of(mut self, meta: &Value) -> (Bench, ClientId) {
+        let client = self.client(meta);
+        (self, client)
+    }
+
+    pub(crate) fn with_two_clients(mut self) -> (Bench, ClientId, ClientId) {
+        let (one, other) = (self.plain(), self.plain());
+        (self, one, other)
+    }
+
+    /// Like [`Bench::restoring`], with the bench.
+    #[track_caller]
+    pub(crate) fn with_restoring(
+        mut self,
+        session: &str,
+        method: &str,
+    ) -> (Bench, ClientId, Value) {
+        let (client, request) = self.restoring(session, method);
+        (self, client, request)
+    }
+
+    /// Like [`Bench::loading`], with the bench.
+    #[track_caller]
+    pub(crate) fn with_loading(mut self, session: &str) -> (Bench, ClientId, Value) {
+        let (client, load) = self.loading(session);
+        (self, client, load)
+    }
+
+    /// A bench whose processes do nothing by themselves, and a client that waits for the first one.
+    pub(crate) fn connecting() -> (Bench, ClientId) {
+        let mut bench = Bench::new();
+        bench.by_hand();
+        let client = bench.connect(&json!({}));
+        (bench, client)
+    }
+
+    /// The process that was asked for last is there, and gets `initialize`, which is returned.
+    #[track_caller]
+    pub(crate) fn process_asks(&mut self) -> Value {
+        self.process_starts();
+        self.heard_one("initialize")
+    }
+
+    /// Begins the session `id` with these params.
+    #[track_caller]
+    pub(crate) fn session_of(&mut self, client: ClientId, id: &str, params: &Value) {
+        self.ask(client, "new", "session/new", params);
+        self.answers("session/new", &json!({"sessionId":id}));
+        self.got(client);
+    }
+
+    /// Sends prompts, and returns the first one as the agent got it; the others wait.
+    #[track_caller]
+    pub(crate) fn start_and_queue<const N: usize>(
+        &mut self,
+        client: ClientId,
+        session: &str,
+        prompts: [(u64, &str); N],
+    ) -> Value {
+        for (id, text) in prompts {
+            self.prompt(client, &json!(id), session, text);
+        }
+        self.expect_prompt(prompts[0].1)
+    }
+
+    /// Sends a request of a client and returns it as the agent got it.
+    #[track_caller]
+    pub(crate) fn relay(
+        &mut self,
+        client: ClientId,
+        id: impl Serialize,
+        method: &str,
+        params: &Value,
+    ) -> Value {
+        self.ask(client, id, method, params);
+        self.heard_one(method)
+    }
+
+    /// Sends a request of a client and returns the answer, the first line that it gets.
+    #[track_caller]
+    pub(crate) fn call(&mut self, client: ClientId, method: &str, params: &Value) -> Value {
+        self.ask(client, "call", method, params);
+        let got = self.got(client);
+        assert_eq!(got[0]["id"], "call", "{got:?}");
+        got[0].clone()
+    }
+
+    /// Requests a session without servers in `/w`.
+    pub(crate) fn ask_session(&mut self, client: ClientId, id: impl Serialize) {
+        self.ask(client, id, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
+    }
+
+    /// Requests a load with these servers, under the id `load`.
+    pub(crate) fn ask_load(&mut self, client: ClientId, session: &str, servers: &Value) {
+        let params = json!({"sessionId":session,"cwd":"/w","mcpServers":servers});
+        self.ask(client, "load", "session/load", &params);
+    }
+
+    /// The client observes a session.
+    pub(crate) fn observe(&mut self, client: ClientId, session: &str) {
+        let params = json!({"ref":{"session":session},"role":"observer"});
+        self.ask(client, "observe", "_acpd/session/attach", &params);
+    }
+
+    /// An event of the last process.
+    pub(crate) fn feed_process(&mut self, event: HostEvent) {
+        self.feed(Input::Host(self.host(), event));
+    }
+
+    /// The agent dies, and this time passes.
+    pub(crate) fn agent_dies_for(&mut self, ms: u64) {
+        self.agent_dies();
+        self.pass(ms);
+    }
+
+    /// Sends a prompt that the agent refuses.
+    #[track_caller]
+    pub(crate) fn refuse_prompt(
+        &mut self,
+        client: ClientId,
+        id: impl Serialize,
+        session: &str,
+        text: &str,
+        code: i64,
+    ) {
+        self.prompt(client, &json!(id), session, text);
+        self.refuses("session/prompt", code);
+    }
+
+    /// The agent dies; the next process is only asked this, which is returned.
+    #[track_caller]
+    pub(crate) fn restart_hearing(&mut self, method: &str) -> Value {
+        self.restart_agent();
+        self.heard_one(method)
+    }
+
+    /// The agent resumes the session, and gets this prompt, which is returned.
+    #[track_caller]
+    pub(crate) fn resume_and_expect(&mut self, prompt: &str) -> Value {
+        self.answers("session/resume", &json!({}));
+        self.expect_prompt(prompt)
+    }
 }
 
 /// The id and the method of a line whose other parts are beyond what a value can hold.

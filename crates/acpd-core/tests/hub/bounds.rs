@@ -1,78 +1,55 @@
 //! Names from peers are bounded where they are kept or repeated.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::bench::{Bench, words};
+use crate::bench::{Bench, reason, words};
 
 /// Longer than anything that has a name.
 fn long() -> String {
     "x".repeat(1 << 20)
 }
 
-fn call(bench: &mut Bench, method: &str, params: &Value) -> Value {
-    let client = bench.plain();
-    bench.say(client, &json!({"id":1,"method":method,"params":params}));
-    bench.got(client).pop().expect("answered")
-}
-
 #[test]
 fn l2_an_agents_id_that_is_too_long_makes_no_session() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
+    let (mut bench, a) = Bench::new().with_client();
     for (at, length) in [(1, 1_025), (2, 1 << 20), (3, 1_024)] {
-        let params = json!({"cwd":"/w","mcpServers":[]});
-        bench.say(a, &json!({"id":at,"method":"session/new","params":params}));
+        bench.ask_session(a, at);
         bench.answers("session/new", &json!({"sessionId":"x".repeat(length)}));
         let got = bench.got(a);
         let expected = if length > 1_024 { format!("error {at}") } else { format!("result {at}") };
         assert_eq!(words(&got), [expected]);
     }
-    let listed = call(&mut bench, "_acpd/session/list", &json!({})).to_string();
+    let listed = bench.command("_acpd/session/list", &json!({})).to_string();
     assert!(listed.len() < 3_000, "{}", listed.len());
 }
 
 #[test]
 fn l2_what_an_agent_says_of_itself_and_its_sessions_does_not_fill_every_list() {
-    let mut bench = Bench::new();
-    bench.capabilities = None;
-    let a = bench.connect(&json!({}));
-    bench.process_starts();
-    let initialize = bench.heard_one("initialize");
+    let (mut bench, a) = Bench::connecting();
+    let initialize = bench.process_asks();
     let methods = json!([{"id":long(),"name":"A"},{"id":"b","name":long(),"description":long()}]);
-    bench.agent_answers(
-        &initialize,
-        &json!({"protocolVersion":1,"agentInfo":{"name":long(),"title":long(),"version":long()},
-            "agentCapabilities":{"sessionCapabilities":{"list":{}},"loadSession":true},
-            "authMethods":methods}),
-    );
+    let result = json!({"protocolVersion":1,"authMethods":methods,
+        "agentInfo":{"name":long(),"title":long(),"version":long()},
+        "agentCapabilities":{"sessionCapabilities":{"list":{}},"loadSession":true}});
+    bench.agent_answers(&initialize, &result);
     bench.got(a);
-    bench.session_with(
-        a,
-        "s",
-        &json!({"modes":{"currentModeId":long(),"availableModes":[]},
-            "configOptions":[{"id":long(),"currentValue":"v"},{"id":"o","currentValue":long()}]}),
-    );
-    let update = json!({"sessionUpdate":"session_info_update","title":long()});
-    bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":update}}));
-    bench.prompt(a, &json!(1), "s", "go");
-    let request = bench.heard_one("session/prompt");
-    let call_update = json!({"sessionUpdate":"tool_call","toolCallId":long(),"title":"T"});
-    bench
-        .agent(&json!({"method":"session/update","params":{"sessionId":"s","update":call_update}}));
+    let options = json!([{"id":long(),"currentValue":"v"},{"id":"o","currentValue":long()}]);
+    let modes = json!({"currentModeId":long(),"availableModes":[]});
+    bench.session_with(a, "s", &json!({"modes":modes,"configOptions":options}));
+    bench.send_update("s", &json!({"sessionUpdate":"session_info_update","title":long()}));
+    let request = bench.start_turn(a, 1, "s", "go");
+    bench.send_update("s", &json!({"sessionUpdate":"tool_call","toolCallId":long(),"title":"T"}));
     bench.agent_answers(&request, &json!({"stopReason":long()}));
     for method in ["_acpd/status", "_acpd/agent/list", "_acpd/session/list"] {
-        let listed = call(&mut bench, method, &json!({})).to_string();
+        let listed = bench.command(method, &json!({})).to_string();
         assert!(listed.len() < 10_000, "{method}: {} bytes", listed.len());
     }
     assert_eq!(bench.snapshot.sessions.values().next().expect("one").row.mode, None);
     bench.got(a);
-    bench.say(a, &json!({"id":2,"method":"session/list","params":{}}));
-    let request = bench.heard_one("session/list");
+    let request = bench.relay(a, 2, "session/list", &json!({}));
     let own = json!({"sessionId":"b","cwd":"/w","title":long(),"updatedAt":long()});
-    bench.agent_answers(
-        &request,
-        &json!({"sessions":[{"sessionId":long(),"cwd":"/w"},{"sessionId":"c","cwd":long()},own]}),
-    );
+    let sessions = json!([{"sessionId":long(),"cwd":"/w"},{"sessionId":"c","cwd":long()},own]);
+    bench.agent_answers(&request, &json!({"sessions":sessions}));
     let listed = bench.got(a).pop().expect("listed");
     let ids: Vec<_> = listed["result"]["sessions"].as_array().expect("a list").iter().collect();
     assert!(ids.iter().any(|session| session["sessionId"] == "b"), "{listed}");
@@ -81,14 +58,10 @@ fn l2_what_an_agent_says_of_itself_and_its_sessions_does_not_fill_every_list() {
 
 #[test]
 fn l2_why_an_agent_failed_is_told_in_a_sentence() {
-    let mut bench = Bench::new();
-    bench.capabilities = None;
-    bench.connect(&json!({}));
-    bench.process_starts();
-    let initialize = bench.heard_one("initialize");
-    let error = json!({"code":-32603,"message":long()});
-    bench.agent(&json!({"id":initialize["id"],"error":error}));
-    let listed = call(&mut bench, "_acpd/agent/list", &json!({})).to_string();
+    let (mut bench, _) = Bench::connecting();
+    let initialize = bench.process_asks();
+    bench.agent_fails(&initialize, &json!({"code":-32603,"message":long()}));
+    let listed = bench.command("_acpd/agent/list", &json!({})).to_string();
     assert!(listed.contains("xxx") && listed.len() < 5_000, "{}", listed.len());
 }
 
@@ -96,16 +69,12 @@ fn l2_why_an_agent_failed_is_told_in_a_sentence() {
 fn l2_a_request_has_an_id_of_some_length() {
     let (mut bench, a) = Bench::begun();
     bench.say(a, &json!({"id":long(),"method":"session/list","params":{}}));
-    let got = bench.got(a);
-    assert_eq!(
-        (words(&got), &got[0]["error"]["code"]),
-        (vec!["error null".into()], &json!(-32600))
-    );
+    assert_eq!(bench.expect(a, ["error null"])[0]["error"]["code"], -32600);
     bench.agent(&json!({"id":long(),"method":"_vendor/want","params":{"sessionId":"s"}}));
     assert_eq!((bench.got(a), bench.heard()), (vec![], vec![]));
     // The longest that there may be.
     let id = "x".repeat(1_022);
-    bench.say(a, &json!({"id":id,"method":"session/list","params":{}}));
+    bench.ask(a, &id, "session/list", &json!({}));
     assert_eq!(bench.got(a)[0]["id"], id);
 }
 
@@ -116,7 +85,7 @@ fn l8_a_note_in_a_log_is_one_short_line_whatever_it_quotes() {
     for name in [long(), forged.to_owned()] {
         bench.agent(&json!({"id":1,"method":name,"params":{}}));
         bench.agent(&json!({"method":"_acpd/".to_owned() + &name,"params":{}}));
-        bench.agent(&json!({"method":"session/update","params":{"sessionId":name,"update":{}}}));
+        bench.send_update(&name, &json!({}));
         bench.agent(&json!({"id":"nobody's","result":{"x":name}}));
     }
     bench.say(a, &json!({"id":9,"method":long(),"params":{"sessionId":"s"}}));
@@ -132,19 +101,15 @@ fn l8_a_note_in_a_log_is_one_short_line_whatever_it_quotes() {
 
 #[test]
 fn l9_no_directory_has_a_zero_byte_wherever_one_is_taken() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"loadSession":true,
-        "sessionCapabilities":{"resume":{},"list":{},"fork":{}}}));
-    let a = bench.plain();
-    bench.session(a, "s");
+    let session = json!({"resume":{},"list":{},"fork":{}});
+    let (mut bench, a) = Bench::new().with_session_capabilities(session).with_begun();
     let bad = "/w\0/../etc";
     let reference = json!({"session":"s"});
-    let new = |cwd: &str, more: &str| json!({"sessionId":"t","cwd":cwd,"mcpServers":[],"additionalDirectories":[more]});
     let of = |session: &str, cwd: &str, more: &str| {
-        let mut params = new(cwd, more);
-        params["sessionId"] = session.into();
-        params
+        let more = json!([more]);
+        json!({"sessionId":session,"cwd":cwd,"mcpServers":[],"additionalDirectories":more})
     };
+    let new = |cwd: &str, more: &str| of("t", cwd, more);
     let call = json!({"toolCallId":"t","kind":"execute","rawInput":{"command":"ls"}});
     for (method, params) in [
         ("session/new", new(bad, "/x")),
@@ -160,14 +125,12 @@ fn l9_no_directory_has_a_zero_byte_wherever_one_is_taken() {
         ("_acpd/session/move", json!({"ref":reference,"cwd":bad})),
         ("_acpd/policy/test", json!({"cwd":bad,"toolCall":call})),
     ] {
-        bench.say(a, &json!({"id":1,"method":method,"params":params}));
+        bench.ask(a, 1, method, &params);
         let got = bench.got(a);
         let told = got.last().expect("answered");
-        assert_eq!(told["error"]["data"]["_acpd"]["reason"], "invalid", "{method} {told}");
-        assert!(
-            !told.to_string().contains("\\u0000\\u0000") && bench.heard().is_empty(),
-            "{method}"
-        );
+        assert_eq!(reason(told), "invalid", "{method} {told}");
+        assert!(!told.to_string().contains("\\u0000\\u0000"), "{method}");
+        assert!(bench.heard().is_empty(), "{method}");
     }
     assert_eq!(bench.snapshot.sessions.values().next().expect("one").row.cwd, "/w");
 }
