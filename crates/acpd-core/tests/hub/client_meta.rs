@@ -31,14 +31,13 @@ fn connect(bench: &mut Bench, client: u64, capabilities: &Value) -> ClientId {
     let client = ClientId(100 + client);
     bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
     let params = json!({"protocolVersion":1,"clientCapabilities":capabilities});
-    bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
+    bench.ask(client, "init", "initialize", &params);
     client
 }
 
 /// A process starts; what it hears of a client.
 fn starts(bench: &mut Bench) -> (Value, Value) {
-    bench.process_starts();
-    let asked = bench.heard_one("initialize");
+    let asked = bench.process_asks();
     let mut heard = asked["params"]["clientCapabilities"].clone();
     let ours = ["fs", "session", "terminal", "plan", "elicitation", "subagents"];
     for name in ours {
@@ -65,14 +64,28 @@ fn answers(bench: &mut Bench, asked: &Value, heard: &Value) {
         methods.push(json!({"id":"gateway","name":"Gateway","_meta":{"gateway":{"protocol":"x"}}}));
     }
     let can = json!({"loadSession":true,"sessionCapabilities":{"resume":{}}});
-    let result = json!({"protocolVersion":1,"agentCapabilities":can,"authMethods":methods,"_meta":heard["_meta"]});
+    let result = json!({"protocolVersion":1,"agentCapabilities":can,"authMethods":methods,
+        "_meta":heard["_meta"]});
     bench.agent_answers(asked, &result);
 }
 
+/// A process starts and answers; returns the extensions of a client that it received.
+fn start_and_answer(bench: &mut Bench) -> Value {
+    let (asked, heard) = starts(bench);
+    answers(bench, &asked, &heard);
+    heard
+}
+
+/// A client with this offer, whose process has answered.
+fn started(sharing: Sharing, offer: &Value) -> (Bench, ClientId) {
+    let mut bench = bench(sharing);
+    let client = connect(&mut bench, 1, offer);
+    start_and_answer(&mut bench);
+    (bench, client)
+}
+
 fn told(bench: &mut Bench, client: ClientId) -> Value {
-    let got = bench.got(client);
-    let answer = got.iter().find(|line| line["id"] == "init").expect("an answer");
-    answer["result"].clone()
+    bench.answer(client, "init")["result"].clone()
 }
 
 fn logins(result: &Value) -> Vec<&str> {
@@ -82,10 +95,8 @@ fn logins(result: &Value) -> Vec<&str> {
 
 /// A session of this client, in a process that starts for it; what that heard.
 fn own_session(bench: &mut Bench, client: ClientId, id: &str) -> Value {
-    let params = json!({"cwd":"/w","mcpServers":[]});
-    bench.say(client, &json!({"id":"new","method":"session/new","params":params}));
-    let (asked, heard) = starts(bench);
-    answers(bench, &asked, &heard);
+    bench.ask_session(client, "new");
+    let heard = start_and_answer(bench);
     bench.answers("session/new", &json!({"sessionId":id}));
     bench.got(client);
     heard
@@ -113,10 +124,7 @@ fn what_no_name_lets_through_is_dropped() {
 
 #[test]
 fn of_a_shared_process_the_first_client_wins_until_it_ends() {
-    let mut bench = bench(Sharing::Agent);
-    let a = connect(&mut bench, 1, &gateway());
-    let (asked, heard) = starts(&mut bench);
-    answers(&mut bench, &asked, &heard);
+    let (mut bench, a) = started(Sharing::Agent, &gateway());
     assert_eq!(logins(&told(&mut bench, a)), ["key", "gateway"]);
     // The other one is told what this process can.
     let b = connect(&mut bench, 2, &air());
@@ -126,22 +134,17 @@ fn of_a_shared_process_the_first_client_wins_until_it_ends() {
     assert_eq!(bench.spawned.len(), 1);
 
     bench.agent_dies();
-    bench.feed(Input::Client(a, ClientEvent::Closed));
+    bench.leave(a);
     let c = connect(&mut bench, 3, &air());
     bench.pass(5_000);
-    let (asked, heard) = starts(&mut bench);
-    assert_eq!(heard["_meta"]["jetbrains"]["air"], json!({"v":1}));
-    answers(&mut bench, &asked, &heard);
+    assert_eq!(start_and_answer(&mut bench)["_meta"]["jetbrains"]["air"], json!({"v":1}));
     assert_eq!(told(&mut bench, c)["_meta"]["jetbrains"], json!({"air":{"v":1}}));
 }
 
 #[test]
 fn what_is_remembered_is_for_those_who_offer_the_same_or_nothing() {
-    let mut bench = bench(Sharing::Agent);
-    let first = connect(&mut bench, 1, &gateway());
-    let (asked, heard) = starts(&mut bench);
-    answers(&mut bench, &asked, &heard);
-    bench.feed(Input::Client(first, ClientEvent::Closed));
+    let (mut bench, first) = started(Sharing::Agent, &gateway());
+    bench.leave(first);
     bench.agent_dies();
     bench.reboot();
 
@@ -152,8 +155,7 @@ fn what_is_remembered_is_for_those_who_offer_the_same_or_nothing() {
     assert_eq!(bench.spawned.len(), 1, "from memory");
     let other = connect(&mut bench, 4, &air());
     bench.pass(5_000);
-    let (asked, heard) = starts(&mut bench);
-    answers(&mut bench, &asked, &heard);
+    start_and_answer(&mut bench);
     assert_eq!(told(&mut bench, other)["_meta"]["jetbrains"], json!({"air":{"v":1}}));
 }
 
@@ -161,15 +163,12 @@ fn what_is_remembered_is_for_those_who_offer_the_same_or_nothing() {
 fn a_process_of_one_session_hears_of_the_client_that_made_it_each_time_it_starts() {
     let mut bench = bench(Sharing::Session);
     let a = connect(&mut bench, 1, &air());
-    let (asked, heard) = starts(&mut bench);
-    answers(&mut bench, &asked, &heard);
+    let heard = start_and_answer(&mut bench);
     told(&mut bench, a);
     let of_air = json!({"_meta":{"jetbrains":{"air":{"v":1}}}});
     assert_eq!(heard, of_air);
-    let params = json!({"cwd":"/w","mcpServers":[]});
-    bench.say(a, &json!({"id":"s","method":"session/new","params":params}));
-    let request = bench.heard_one("session/new");
-    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    bench.ask_session(a, "s");
+    bench.answers("session/new", &json!({"sessionId":"s"}));
     // The session is restored for the other client, by another daemon.
     bench.reboot();
     for host in std::mem::take(&mut bench.swept) {
@@ -184,63 +183,47 @@ fn a_process_of_one_session_hears_of_the_client_that_made_it_each_time_it_starts
 
 #[test]
 fn processes_of_one_session_each_hear_of_their_own_clients() {
-    let mut bench = bench(Sharing::Session);
-    let a = connect(&mut bench, 1, &air());
-    let (asked, heard) = starts(&mut bench);
-    answers(&mut bench, &asked, &heard);
+    let (mut bench, a) = started(Sharing::Session, &air());
     told(&mut bench, a);
     let b = connect(&mut bench, 2, &json!({}));
     told(&mut bench, b);
     assert_eq!(own_session(&mut bench, b, "s"), json!({}));
     // The first process has heard of the other client, whose session takes it.
-    let params = json!({"cwd":"/w","mcpServers":[]});
-    bench.say(a, &json!({"id":"t","method":"session/new","params":params}));
+    bench.ask_session(a, "t");
     assert_eq!(bench.spawned.len(), 2);
     assert_eq!(own_session(&mut bench, a, "u")["_meta"]["jetbrains"]["air"], json!({"v":1}));
 }
 
 #[test]
 fn a_client_with_another_offer_asks_a_process_of_its_own_where_sessions_have_theirs() {
-    let mut bench = bench(Sharing::Session);
-    let a = connect(&mut bench, 1, &gateway());
-    let (asked, heard) = starts(&mut bench);
-    answers(&mut bench, &asked, &heard);
+    let (mut bench, a) = started(Sharing::Session, &gateway());
     told(&mut bench, a);
     let b = connect(&mut bench, 2, &air());
     assert_eq!(bench.spawned.len(), 2);
-    let (asked, heard) = starts(&mut bench);
-    answers(&mut bench, &asked, &heard);
+    start_and_answer(&mut bench);
     assert_eq!(told(&mut bench, b)["_meta"]["jetbrains"], json!({"air":{"v":1}}));
     assert!(!bench.stops.is_empty(), "it has done what it was for");
 }
 
 #[test]
 fn next_daemon_keeps_the_process_that_makes_a_first_session() {
-    let mut bench = bench(Sharing::Session);
+    let (mut bench, a) = started(Sharing::Session, &air());
     bench.shims = true;
-    let a = connect(&mut bench, 1, &air());
-    let (asked, heard) = starts(&mut bench);
-    answers(&mut bench, &asked, &heard);
     told(&mut bench, a);
     // The session takes the process that was started for the answer to `initialize`, and another takes its place.
-    bench.say(a, &json!({"id":"s","method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
-    bench.heard_one("session/new");
+    bench.relay(a, "s", "session/new", &json!({"cwd":"/w","mcpServers":[]}));
     connect(&mut bench, 2, &gateway());
     assert_eq!(bench.spawned.len(), 2);
-    let (asked, heard) = starts(&mut bench);
-    answers(&mut bench, &asked, &heard);
+    start_and_answer(&mut bench);
     bench.reboot();
     let c = bench.plain();
-    bench.say(c, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"gem"}}));
+    bench.ask(c, 1, "_acpd/agent/stop", &json!({"agent":"gem"}));
     assert_eq!(bench.stops.len(), 2, "both are known");
 }
 
 #[test]
 fn a_login_in_a_terminal_is_for_clients_that_can_show_one() {
-    let mut bench = bench(Sharing::Agent);
-    let old = connect(&mut bench, 1, &json!({"_meta":{"terminal-auth":true}}));
-    let (asked, heard) = starts(&mut bench);
-    answers(&mut bench, &asked, &heard);
+    let (mut bench, old) = started(Sharing::Agent, &json!({"_meta":{"terminal-auth":true}}));
     assert_eq!(logins(&told(&mut bench, old)), ["key", "login"], "as it said so before the schema");
     let new = connect(&mut bench, 2, &json!({"auth":{"terminal":true}}));
     assert_eq!(logins(&told(&mut bench, new)), ["key", "login"]);
@@ -250,10 +233,7 @@ fn a_login_in_a_terminal_is_for_clients_that_can_show_one() {
 
 #[test]
 fn people_are_shown_the_logins_that_are_for_everybody() {
-    let mut bench = bench(Sharing::Agent);
-    connect(&mut bench, 1, &gateway());
-    let (asked, heard) = starts(&mut bench);
-    answers(&mut bench, &asked, &heard);
+    let (mut bench, _) = started(Sharing::Agent, &gateway());
     let methods = bench.show_agent()["auth"]["methods"].clone();
     let ids: Vec<_> = methods.as_array().unwrap().iter().map(|method| &method["id"]).collect();
     assert_eq!(ids, ["key", "login"]);
@@ -261,10 +241,7 @@ fn people_are_shown_the_logins_that_are_for_everybody() {
 
 #[test]
 fn what_an_agent_only_promises_is_known_whoever_it_hears_of() {
-    let mut bench = bench(Sharing::Agent);
-    connect(&mut bench, 1, &gateway());
-    let (asked, heard) = starts(&mut bench);
-    answers(&mut bench, &asked, &heard);
+    let (mut bench, _) = started(Sharing::Agent, &gateway());
     let mut row = bench.snapshot.agents["gem"].clone();
     row.resume_lies = true;
     bench.snapshot.agents.insert("gem".to_owned(), row);
@@ -272,8 +249,7 @@ fn what_an_agent_only_promises_is_known_whoever_it_hears_of() {
     bench.reboot();
     connect(&mut bench, 2, &air());
     bench.pass(5_000);
-    let (asked, heard) = starts(&mut bench);
-    answers(&mut bench, &asked, &heard);
+    start_and_answer(&mut bench);
     let row = &bench.snapshot.agents["gem"];
     assert!(row.resume_lies);
     assert_eq!(row.client_meta.as_deref(), Some(r#"{"_meta":{"jetbrains":{"air":{"v":1}}}}"#));
@@ -281,21 +257,18 @@ fn what_an_agent_only_promises_is_known_whoever_it_hears_of() {
 
 #[test]
 fn who_offers_something_else_connects_while_the_agent_is_down() {
-    let mut bench = bench(Sharing::Agent);
-    let first = connect(&mut bench, 1, &gateway());
-    let (asked, heard) = starts(&mut bench);
-    answers(&mut bench, &asked, &heard);
+    let (mut bench, first) = started(Sharing::Agent, &gateway());
     told(&mut bench, first);
-    bench.say(first, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"gem"}}));
+    bench.ask(first, 1, "_acpd/agent/stop", &json!({"agent":"gem"}));
     bench.agent_dies();
     let other = connect(&mut bench, 2, &air());
     assert_eq!(logins(&told(&mut bench, other)), ["key"], "what is remembered");
 
     // The process is to start for the next client, and does not.
-    bench.say(first, &json!({"id":2,"method":"_acpd/agent/restart","params":{"agent":"gem"}}));
+    bench.ask(first, 2, "_acpd/agent/restart", &json!({"agent":"gem"}));
     bench.refuse_start();
     bench.agent_dies();
-    bench.feed(Input::Client(other, ClientEvent::Closed));
+    bench.leave(other);
     let next = connect(&mut bench, 3, &air());
     bench.refuse_start();
     bench.agent_dies();

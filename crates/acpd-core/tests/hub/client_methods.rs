@@ -3,28 +3,40 @@
 use acp_wire::ErrorObject;
 use acpd_core::ids::ClientId;
 use acpd_core::profile::Services;
-use acpd_core::{ClientEvent, ClientOrigin, FileService, Input};
+use acpd_core::{FileService, Input};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, client_oversized, words};
+use crate::questions::asks;
 
 fn bench() -> Bench {
-    let mut bench =
-        Bench::with(|profile| profile.services = Services { fs: true, terminal: false });
+    let services = Services { fs: true, terminal: false };
+    let mut bench = Bench::with(|profile| profile.services = services);
     bench.shims = true;
     bench
 }
 
 /// A client that reads and writes files itself.
-fn editor(bench: &mut Bench, number: u64) -> ClientId {
-    let client = ClientId(number);
-    bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
+fn editor(bench: &mut Bench) -> ClientId {
     let fs = json!({"readTextFile":true,"writeTextFile":true});
-    let params = json!({"protocolVersion":1,"clientCapabilities":{"fs":fs}});
-    bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
-    bench.got(client);
-    client
+    bench.introduce(&json!({"clientCapabilities":{"fs":fs}}))
+}
+
+/// An editor that has begun the session `s`.
+fn edited() -> (Bench, ClientId) {
+    let mut bench = bench();
+    let editor = editor(&mut bench);
+    bench.session(editor, "s");
+    (bench, editor)
+}
+
+/// Like [`edited`], with the agent's request to read a file, as the editor got it.
+fn reading() -> (Bench, ClientId, Value) {
+    let (mut bench, editor) = edited();
+    bench.agent(&read(7));
+    let asked = bench.got(editor).pop().expect("asked");
+    (bench, editor, asked)
 }
 
 fn read(id: u64) -> Value {
@@ -44,12 +56,9 @@ fn serve(bench: &mut Bench, result: Result<&str, ErrorObject>) {
 
 #[test]
 fn what_no_editor_does_acpd_does_in_the_folders_of_the_session() {
-    let mut bench = bench();
-    let a = bench.plain();
+    let (mut bench, a) = bench().with_client();
     let params = json!({"cwd":"/w","mcpServers":[],"additionalDirectories":["/more"]});
-    bench.say(a, &json!({"id":"new","method":"session/new","params":params}));
-    bench.answers("session/new", &json!({"sessionId":"s"}));
-    bench.got(a);
+    bench.session_of(a, "s", &params);
     bench.agent(&read(7));
     let (_, roots, service) = bench.served[0].clone();
     assert_eq!(roots, ["/w", "/more"]);
@@ -58,8 +67,7 @@ fn what_no_editor_does_acpd_does_in_the_folders_of_the_session() {
     serve(&mut bench, Ok(r#"{"content":"x"}"#));
     assert_eq!(bench.heard(), [json!({"jsonrpc":"2.0","id":7,"result":{"content":"x"}})]);
     bench.agent(&write(8));
-    let refused = ErrorObject::new(-32602, "outside");
-    serve(&mut bench, Err(refused));
+    serve(&mut bench, Err(ErrorObject::new(-32602, "outside")));
     assert_eq!(bench.heard()[0]["error"]["code"], -32602);
     assert_eq!(bench.got(a), Vec::<Value>::new());
     assert_eq!(bench.snapshot.interactions.len(), 0);
@@ -75,15 +83,9 @@ fn an_agent_that_was_offered_nothing_gets_nothing() {
 
 #[test]
 fn the_editor_of_the_session_reads_its_unsaved_text_itself() {
-    let mut bench = bench();
-    let a = editor(&mut bench, 50);
-    bench.session(a, "s");
-    let other = editor(&mut bench, 51);
-    bench.say(
-        other,
-        &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}),
-    );
-    bench.got(other);
+    let (mut bench, a) = edited();
+    let other = editor(&mut bench);
+    bench.join(other, "s");
     bench.prompt(a, &json!(2), "s", "go");
     bench.heard();
     bench.got(other);
@@ -99,13 +101,11 @@ fn the_editor_of_the_session_reads_its_unsaved_text_itself() {
 
 #[test]
 fn an_editor_that_goes_leaves_reads_to_acpd_and_takes_its_writes_along() {
-    let mut bench = bench();
-    let a = editor(&mut bench, 50);
-    bench.session(a, "s");
+    let (mut bench, a) = edited();
     bench.agent(&read(7));
     bench.agent(&write(8));
     assert_eq!(words(&bench.got(a)), ["fs/read_text_file", "fs/write_text_file"]);
-    bench.feed(Input::Client(a, ClientEvent::Closed));
+    bench.leave(a);
     let heard = bench.heard();
     assert_eq!((&heard[0]["id"], &heard[0]["error"]["code"]), (&json!(8), &json!(-32603)));
     serve(&mut bench, Ok(r#"{"content":"x"}"#));
@@ -114,11 +114,7 @@ fn an_editor_that_goes_leaves_reads_to_acpd_and_takes_its_writes_along() {
 
 #[test]
 fn an_editor_that_cannot_what_it_promised_does_not_stop_the_agent() {
-    let mut bench = bench();
-    let a = editor(&mut bench, 50);
-    bench.session(a, "s");
-    bench.agent(&read(7));
-    let asked = bench.got(a).pop().expect("asked");
+    let (mut bench, a, asked) = reading();
     bench.say(a, &json!({"id":asked["id"],"error":{"code":-32601,"message":"no"}}));
     serve(&mut bench, Ok(r#"{"content":"x"}"#));
     assert_eq!(bench.heard()[0]["result"]["content"], "x");
@@ -126,9 +122,7 @@ fn an_editor_that_cannot_what_it_promised_does_not_stop_the_agent() {
 
 #[test]
 fn what_the_last_daemon_did_not_finish_is_done_again() {
-    let mut bench = bench();
-    let a = editor(&mut bench, 50);
-    bench.session(a, "s");
+    let (mut bench, _) = edited();
     bench.agent(&write(8));
     bench.reboot();
     serve(&mut bench, Ok("{}"));
@@ -139,104 +133,77 @@ fn what_the_last_daemon_did_not_finish_is_done_again() {
 
 #[test]
 fn an_agent_may_take_its_request_back_and_a_late_answer_goes_nowhere() {
-    let mut bench = bench();
-    let a = editor(&mut bench, 50);
-    bench.session(a, "s");
-    bench.agent(&read(7));
-    let asked = bench.got(a).pop().expect("asked");
+    let (mut bench, a, asked) = reading();
     bench.agent(&json!({"method":"$/cancel_request","params":{"requestId":7}}));
     assert_eq!(bench.heard()[0]["error"]["code"], -32800);
-    let got = bench.got(a);
-    assert_eq!(words(&got), ["$/cancel_request"]);
-    assert_eq!(got[0]["params"]["requestId"], asked["id"]);
-    bench.say(a, &json!({"id":asked["id"],"result":{"content":"late"}}));
+    assert_eq!(bench.expect(a, ["$/cancel_request"])[0]["params"]["requestId"], asked["id"]);
+    bench.reply(a, &asked, &json!({"content":"late"}));
     assert_eq!(bench.heard(), Vec::<Value>::new());
 }
 
 #[test]
 fn an_answer_is_only_taken_from_who_was_asked() {
-    let mut bench = bench();
-    let a = editor(&mut bench, 50);
-    bench.session(a, "s");
-    bench.agent(&read(7));
-    let asked = bench.got(a).pop().expect("asked");
+    let (mut bench, _, asked) = reading();
     let stranger = bench.plain();
-    bench.say(stranger, &json!({"id":asked["id"],"result":{"content":"false"}}));
+    bench.reply(stranger, &asked, &json!({"content":"false"}));
     assert_eq!(bench.heard(), Vec::<Value>::new());
 }
 
 #[test]
 fn a_method_of_the_agents_own_is_for_the_editor_or_for_nobody() {
-    let mut bench = bench();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = bench().with_begun();
     let own = json!({"id":"x-1","method":"_vendor/pick","params":{"sessionId":"s","n":1}});
     bench.agent(&own);
     let asked = bench.got(a).pop().expect("asked");
     assert_eq!(asked["params"], own["params"]);
-    bench.say(a, &json!({"id":asked["id"],"result":{"picked":1}}));
+    bench.reply(a, &asked, &json!({"picked":1}));
     assert_eq!(bench.heard()[0]["id"], "x-1");
-    bench.feed(Input::Client(a, ClientEvent::Closed));
+    bench.leave(a);
     bench.agent(&own);
     assert_eq!(bench.heard()[0]["error"]["code"], -32601);
 }
 
 #[test]
 fn a_process_that_dies_takes_its_requests_along() {
-    let mut bench = bench();
-    let a = editor(&mut bench, 50);
-    bench.session(a, "s");
-    bench.agent(&read(7));
-    bench.got(a);
+    let (mut bench, a, _) = reading();
     bench.agent_dies();
-    assert!(words(&bench.got(a)).contains(&"$/cancel_request".to_owned()));
+    bench.expect_some(a, "$/cancel_request");
     assert_eq!(bench.snapshot.interactions.len(), 0);
 }
 
 #[test]
 fn a_request_about_a_deleted_session_is_answered_and_forgotten() {
-    let mut bench = bench();
-    let a = editor(&mut bench, 1);
-    bench.session(a, "s");
-    let request = read(7);
-    bench.agent(&request);
-    let asked = bench.got(a);
-    bench.say(a, &json!({"id":9,"method":"session/delete","params":{"sessionId":"s"}}));
-    let answer = bench.heard().into_iter().find(|line| line["id"] == request["id"]);
+    let (mut bench, a, asked) = reading();
+    bench.ask(a, 9, "session/delete", &json!({"sessionId":"s"}));
+    let answer = bench.heard().into_iter().find(|line| line["id"] == 7);
     assert!(answer.is_some_and(|line| line.get("error").is_some()));
     // Later answers of the editor do not matter.
-    let refusal = json!({"id":asked[0]["id"],"error":{"code":-32601,"message":"no"}});
-    bench.say(a, &refusal);
-    bench.feed(Input::Client(a, ClientEvent::Closed));
+    bench.say(a, &json!({"id":asked["id"],"error":{"code":-32601,"message":"no"}}));
+    bench.leave(a);
     assert!(bench.served.is_empty());
     assert!(bench.snapshot.interactions.is_empty());
 }
 
 #[test]
 fn an_answer_that_is_too_long_is_an_answer_that_failed() {
-    let mut bench = bench();
-    let a = editor(&mut bench, 50);
-    bench.session(a, "s");
-    bench.agent(&read(7));
-    let id = bench.got(a).pop().expect("asked")["id"].clone();
+    let (mut bench, a, asked) = reading();
+    let id = &asked["id"];
     let too_long = |id: &Value| {
         let head = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":"x"#));
         client_oversized(a, head, 900_000_000)
     };
-    bench.feed(too_long(&id));
+    bench.feed(too_long(id));
     let heard = bench.heard();
     assert_eq!(heard[0]["id"], 7);
     let message = heard[0]["error"]["message"].as_str().expect("an error");
     assert!(message.contains("900000000 bytes"), "{message}");
     assert_eq!(bench.got(a), Vec::<Value>::new(), "it has asked for nothing");
-    bench.feed(too_long(&id));
+    bench.feed(too_long(id));
     assert_eq!(words(&bench.got(a)), [format!("error {id}")], "nothing of that id is open");
 
-    let option = json!({"optionId":"y","name":"Yes","kind":"allow_once"});
-    let params = json!({"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[option]});
-    bench.agent(&json!({"id":"q","method":"session/request_permission","params":params}));
-    let id = bench.got(a).pop().expect("asked")["id"].clone();
-    bench.feed(too_long(&id));
+    asks(&mut bench, 8, &json!({"toolCallId":"t"}));
+    let asked = bench.got(a).pop().expect("asked");
+    bench.feed(too_long(&asked["id"]));
     assert_eq!(words(&bench.got(a)), ["session/request_permission"], "it is asked again");
     assert_eq!(bench.heard(), Vec::<Value>::new());
 }

@@ -24,11 +24,10 @@ use acpd_core::{Batch, ClientEvent, Input};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, client_line, words};
+use crate::bench::{Bench, client_line, reason, words};
 
-fn open(bench: &mut Bench, client: ClientId, id: u64, method: &str) {
-    let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
-    bench.say(client, &json!({"id":id,"method":method,"params":params}));
+fn load(bench: &mut Bench, client: ClientId, id: u64) {
+    bench.ask(client, id, "session/load", &json!({"sessionId":"s","cwd":"/w","mcpServers":[]}));
 }
 
 /// Texts of the messages in these lines.
@@ -39,8 +38,7 @@ fn texts(lines: &[Value]) -> Vec<&str> {
 #[test]
 fn the_answer_to_a_prompt_does_not_overtake_its_updates_for_a_client_that_still_reads_the_history()
 {
-    let mut bench = Bench::new();
-    let (a, request) = bench.running("s", "go");
+    let (mut bench, a, request) = Bench::new().in_turn("go");
     bench.chunk("s", "one");
     bench.got(a);
     // All in one batch: the history is not read before the answer is there.
@@ -63,23 +61,20 @@ fn the_answer_to_a_prompt_does_not_overtake_its_updates_for_a_client_that_still_
 
 #[test]
 fn the_replay_of_a_live_session_equals_what_was_shown_live() {
-    let mut bench = Bench::new();
-    let (a, watcher) = (bench.plain(), bench.plain());
+    let (mut bench, a, watcher) = Bench::new().with_two_clients();
     bench.session(a, "s");
-    open(&mut bench, watcher, 1, "session/resume");
-    bench.got(watcher);
-    bench.prompt(a, &json!(1), "s", "go");
-    let request = bench.heard_one("session/prompt");
+    bench.join(watcher, "s");
+    let request = bench.start_turn(a, 1, "s", "go");
     let call =
         json!({"sessionUpdate":"tool_call","toolCallId":"t","title":"Look","_meta":{"k":[1]}});
-    bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":call}}));
+    bench.send_update("s", &call);
     bench.agent_raw(r#"{ "method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"odd_thing","n":1.50}}}"#);
     bench.agent_raw(r#"{"method":"_vendor/thing","params":{"sessionId":"s","a":[ ]}}"#);
     bench.chunk("s", "done");
-    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&request);
     let live = bench.got_raw(watcher);
     let late = bench.plain();
-    open(&mut bench, late, 1, "session/load");
+    load(&mut bench, late, 1);
     let mut replay = bench.got_raw(late);
     let answer: Value = serde_json::from_str(&replay.pop().expect("lines")).expect("checked");
     assert_eq!(answer["id"], 1);
@@ -89,22 +84,18 @@ fn the_replay_of_a_live_session_equals_what_was_shown_live() {
 
 #[test]
 fn a_crash_gives_each_open_request_one_error_and_closes_every_tool_call() {
-    let mut bench = Bench::new();
-    let (a, b) = (bench.plain(), bench.plain());
+    let (mut bench, a, b) = Bench::new().with_two_clients();
     bench.session(a, "s");
     bench.prompt(a, &json!(1), "s", "go");
-    let set = json!({"sessionId":"s","modeId":"m"});
-    bench.say(a, &json!({"id":2,"method":"session/set_mode","params":set}));
-    bench.say(b, &json!({"id":3,"method":"_vendor/ask","params":{"sessionId":"s"}}));
-    bench.say(b, &json!({"id":4,"method":"_vendor/ask","params":{}}));
+    bench.ask(a, 2, "session/set_mode", &json!({"sessionId":"s","modeId":"m"}));
+    bench.ask(b, 3, "_vendor/ask", &json!({"sessionId":"s"}));
+    bench.ask(b, 4, "_vendor/ask", &json!({}));
     for id in ["t1", "t2"] {
-        let call = json!({"sessionUpdate":"tool_call","toolCallId":id,"title":"x"});
-        bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":call}}));
+        bench.send_update("s", &json!({"sessionUpdate":"tool_call","toolCallId":id,"title":"x"}));
     }
     bench.got(a);
     bench.got(b);
-    bench.agent_dies();
-    bench.pass(60_000);
+    bench.agent_dies_for(60_000);
     let errors = |lines: &[Value]| {
         let mut ids: Vec<u64> = Vec::new();
         for line in lines.iter().filter(|line| line.get("error").is_some()) {
@@ -124,20 +115,18 @@ fn a_crash_gives_each_open_request_one_error_and_closes_every_tool_call() {
 
 #[test]
 fn of_an_agent_that_can_neither_resume_nor_load_the_history_remains() {
-    let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
-    bench.capabilities = Some(json!({}));
-    let (a, request) = bench.running("s", "go");
+    let bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
+    let (mut bench, a, request) = bench.with_capabilities(json!({})).in_turn("go");
     bench.chunk("s", "done");
-    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&request);
     bench.got(a);
     bench.agent_dies();
     bench.prompt(a, &json!(2), "s", "go on");
     bench.pass(60_000);
-    let got = bench.got(a);
-    assert_eq!(got.last().expect("told")["error"]["data"]["_acpd"]["reason"], "session_lost");
+    assert_eq!(reason(bench.got(a).last().expect("told")), "session_lost");
     assert_eq!(bench.heard(), Vec::<Value>::new(), "no other context is passed off as this one");
     let late = bench.plain();
-    open(&mut bench, late, 3, "session/load");
+    load(&mut bench, late, 3);
     let got = bench.got(late);
     assert_eq!(texts(&got), ["go", "done"]);
     assert_eq!(words(&got).last().expect("an answer"), "result 3");
@@ -152,18 +141,12 @@ fn a_login_that_is_wanted_reaches_who_asked_whatever_was_asked() {
             "session/prompt" => json!({"sessionId":"s","prompt":[{"type":"text","text":"go"}]}),
             _ => json!({"sessionId":"s","modeId":"m"}),
         };
-        bench.say(a, &json!({"id":7,"method":method,"params":params}));
-        let request = bench.heard_one(method);
+        let request = bench.relay(a, 7, method, &params);
         bench.agent_refuses(&request, -32000);
-        let got = bench.got(a);
-        assert_eq!(
-            (words(&got), &got[0]["error"]["code"]),
-            (vec!["error 7".into()], &json!(-32000))
-        );
+        assert_eq!(bench.expect(a, ["error 7"])[0]["error"]["code"], -32000);
         assert_eq!(bench.agent_state(), "needs_auth", "after {method}");
 
-        bench.say(a, &json!({"id":8,"method":"authenticate","params":{"methodId":"m"}}));
-        bench.answers("authenticate", &json!({}));
+        bench.log_in(a);
         assert_eq!(bench.agent_state(), "ready", "after {method}");
         bench.got(a);
         bench.prompt(a, &json!(9), "s", "go on");
@@ -172,23 +155,19 @@ fn a_login_that_is_wanted_reaches_who_asked_whatever_was_asked() {
             bench.agent_answers(&heard[0], &json!({}));
             heard = bench.heard();
         }
-        assert_eq!(
-            heard[0]["params"]["prompt"][0]["text"], "go on",
-            "nothing runs twice: {heard:?}"
-        );
+        let text = &heard[0]["params"]["prompt"][0]["text"];
+        assert_eq!(text, "go on", "nothing runs twice: {heard:?}");
     }
 }
 
 #[test]
 fn a_capability_that_nobody_knows_reaches_the_client_and_acpd_adds_its_own() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({
+    let mut bench = Bench::able(&json!({
         "telepathy": {"range": 1.5}, "sessionCapabilities": {"rewind": {"x": []}},
         "_meta": {"vendor": {"queue": true}},
     }));
     let a = bench.connect(&json!({}));
-    let got = bench.got(a);
-    let capabilities = &got[0]["result"]["agentCapabilities"];
+    let capabilities = &bench.got(a)[0]["result"]["agentCapabilities"];
     assert_eq!(capabilities["telepathy"], json!({"range":1.5}));
     assert_eq!(capabilities["_meta"]["vendor"], json!({"queue":true}));
     assert_eq!(capabilities["_meta"]["_acpd"]["agent"], "gem");
@@ -201,11 +180,9 @@ fn a_capability_that_nobody_knows_reaches_the_client_and_acpd_adds_its_own() {
 
 #[test]
 fn a_client_that_does_not_read_delays_nobody_and_misses_nothing() {
-    let mut bench = Bench::new();
-    let (slow, quick) = (bench.plain(), bench.plain());
+    let (mut bench, slow, quick) = Bench::new().with_two_clients();
     bench.session(quick, "s");
-    open(&mut bench, slow, 1, "session/resume");
-    bench.got(slow);
+    bench.join(slow, "s");
     bench.feed(Input::Client(slow, ClientEvent::Lagged));
     let wanted: Vec<String> = (0..100).map(|n| n.to_string()).collect();
     for text in &wanted {
