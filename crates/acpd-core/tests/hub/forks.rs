@@ -1,17 +1,15 @@
 //! Sessions that are made of other ones.
 
+use acpd_core::HostEvent;
+use acpd_core::ids::{ClientId, SessionKey};
 use acpd_core::profile::{Profile, Sharing};
-use acpd_core::{ClientEvent, HostEvent, Input};
+use acpd_core::record::SessionRow;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::{Bench, hint, reason, words};
 
-fn capable(mut bench: Bench) -> Bench {
-    bench.capabilities = Some(json!({
-        "loadSession": true,
-        "sessionCapabilities": {"fork": {}, "close": {}},
-    }));
-    bench
+fn capable(bench: Bench) -> Bench {
+    bench.with_session_capabilities(json!({"fork":{},"close":{}}))
 }
 
 fn bench() -> Bench {
@@ -28,91 +26,102 @@ fn fork(id: &str, session: &str, more: Value) -> Value {
 
 /// Texts that a client gets when it loads a session.
 fn loaded(bench: &mut Bench, session: &str) -> (Vec<String>, Vec<String>) {
-    let client = bench.client(&json!({"notices":true}));
-    let params = json!({"sessionId":session,"cwd":"/w","mcpServers":[]});
-    bench.say(client, &json!({"id":"load","method":"session/load","params":params}));
+    let client = bench.noticed();
+    bench.ask_load(client, session, &json!([]));
     let got = bench.got(client);
     for line in got.iter().filter(|line| !line["params"]["sessionId"].is_null()) {
         assert_eq!(line["params"]["sessionId"], session, "{line}");
     }
     let texts = got.iter().filter_map(|line| line["params"]["update"]["content"]["text"].as_str());
     let texts = texts.map(str::to_owned).collect();
-    bench.feed(Input::Client(client, ClientEvent::Closed));
+    bench.leave(client);
     (words(&got), texts)
 }
 
 /// A session in which something was said, and a client in it.
-fn spoken(bench: &mut Bench) -> acpd_core::ids::ClientId {
-    let (a, request) = bench.running("s", "first");
+fn spoken() -> (Bench, ClientId) {
+    let (mut bench, a, request) = bench().in_turn("first");
     bench.chunk("s", "one");
-    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&request);
     bench.got(a);
-    a
+    (bench, a)
+}
+
+/// A fork of `s`, as the agent is asked for it.
+fn forking(bench: &mut Bench, client: ClientId, id: &str, more: Value) -> Value {
+    bench.say(client, &fork(id, "s", more));
+    bench.heard_one("session/fork")
+}
+
+/// A fork `t` of `s`, made by the agent.
+fn make_fork(bench: &mut Bench, client: ClientId) {
+    let request = forking(bench, client, "f", json!({}));
+    bench.agent_answers(&request, &json!({"sessionId":"t"}));
+}
+
+/// The row of the fork `t`.
+fn fork_row(bench: &Bench) -> (SessionKey, &SessionRow) {
+    let mut sessions = bench.snapshot.sessions.iter();
+    let (key, state) = sessions.find(|(_, state)| state.row.public_id == "t").expect("it was made");
+    (*key, &state.row)
 }
 
 #[test]
 fn a_fork_is_offered_by_who_has_it() {
-    let mut bench = bench();
-    let a = bench.connect(&json!({}));
-    let offered = &bench.got(a)[0]["result"]["agentCapabilities"]["sessionCapabilities"];
-    assert_eq!(offered["fork"], json!({}));
+    let offered = |bench: &mut Bench| {
+        let a = bench.connect(&json!({}));
+        let can = &bench.got(a)[0]["result"]["agentCapabilities"]["sessionCapabilities"];
+        (a, can.get("fork").cloned())
+    };
+    assert_eq!(offered(&mut bench()).1, Some(json!({})));
 
     let mut bench = Bench::new();
-    let a = bench.connect(&json!({}));
-    let offered = &bench.got(a)[0]["result"]["agentCapabilities"]["sessionCapabilities"];
-    assert_eq!(offered.get("fork"), None);
+    let (a, fork_offered) = offered(&mut bench);
+    assert_eq!(fork_offered, None);
     bench.session(a, "s");
     bench.say(a, &fork("f", "s", json!({})));
     assert_eq!(bench.got(a)[0]["error"]["code"], -32601);
 
     let own = |profile: &mut Profile| profile.sharing = Sharing::Session;
     let mut bench = capable(Bench::with(own));
-    let a = bench.connect(&json!({}));
-    let offered = &bench.got(a)[0]["result"]["agentCapabilities"]["sessionCapabilities"];
-    assert_eq!(offered.get("fork"), None, "it would be a second session in one process");
+    let (a, fork_offered) = offered(&mut bench);
+    assert_eq!(fork_offered, None, "it would be a second session in one process");
     bench.session(a, "s");
     bench.say(a, &fork("f", "s", json!({})));
-    let error = bench.got(a).remove(0)["error"].take();
-    assert_eq!(error["code"], -32601);
-    let hint = error["data"]["_acpd"]["hint"].as_str().expect("a way out");
+    let refused = bench.got(a).remove(0);
+    assert_eq!(refused["error"]["code"], -32601);
+    let hint = hint(&refused);
     assert!(hint.contains("`acpctl run -s NAME PROMPT`") && hint.contains("`sharing = \"agent\"`"));
 }
 
 #[test]
 fn a_fork_at_a_cursor_is_refused() {
-    let mut bench = bench();
-    let a = spoken(&mut bench);
+    let (mut bench, a) = spoken();
     bench.say(a, &fork("f", "s", json!({"cursorId":"c"})));
     let error = bench.got(a).remove(0)["error"].take();
     assert_eq!(error["code"], -32602);
     assert!(error["message"].as_str().is_some_and(|text| text.contains("cursorId")), "{error}");
-    bench.say(a, &fork("g", "s", json!({"cursorId":null})));
-    bench.heard_one("session/fork");
+    forking(&mut bench, a, "g", json!({"cursorId":null}));
 }
 
 #[test]
 fn a_fork_begins_with_the_whole_conversation_and_both_go_on_apart() {
-    let mut bench = bench();
-    let a = spoken(&mut bench);
-    let meta = json!({"k":1,"_acpd":{"name":"other"}});
-    bench.say(a, &fork("f", "s", json!({"cwd":"/w/","_meta":meta})));
-    let request = bench.heard_one("session/fork");
+    let (mut bench, a) = spoken();
+    let request =
+        forking(&mut bench, a, "f", json!({"cwd":"/w/","_meta":{"k":1,"_acpd":{"name":"other"}}}));
     let params = json!({"sessionId":"s","cwd":"/w/","mcpServers":[],"_meta":{"k":1}});
     assert_eq!(request["params"], params);
     bench.chunk("t", "early");
     let modes = json!({"currentModeId":"ask","availableModes":[]});
     bench.agent_answers(&request, &json!({"sessionId":"t","modes":modes}));
-    let got = bench.got(a);
-    assert_eq!(words(&got), ["result \"f\"", "agent_message_chunk"]);
+    let got = bench.expect(a, ["result \"f\"", "agent_message_chunk"]);
     assert_eq!(got[0]["result"], json!({"sessionId":"t","modes":modes}));
 
     bench.chunk("t", "more of t");
     bench.chunk("s", "more of s");
-    let (_, texts) = loaded(&mut bench, "t");
-    assert_eq!(texts, ["first", "one", "early", "more of t"]);
-    let (_, texts) = loaded(&mut bench, "s");
-    assert_eq!(texts, ["first", "one", "more of s"]);
-    bench.say(a, &json!({"id":0,"method":"_acpd/session/show","params":{"session":"other"}}));
+    assert_eq!(loaded(&mut bench, "t").1, ["first", "one", "early", "more of t"]);
+    assert_eq!(loaded(&mut bench, "s").1, ["first", "one", "more of s"]);
+    bench.ask(a, 0, "_acpd/session/show", &json!({"session":"other"}));
     let info = bench.got(a).pop().expect("an answer");
     assert_eq!(
         (&info["result"]["sessionId"], &info["result"]["prompts"]),
@@ -122,9 +131,8 @@ fn a_fork_begins_with_the_whole_conversation_and_both_go_on_apart() {
 
 #[test]
 fn a_fork_of_a_session_that_is_not_held_brings_it_back_first() {
-    let mut bench = bench();
-    let a = spoken(&mut bench);
-    bench.say(a, &json!({"id":"c","method":"session/close","params":{"sessionId":"s"}}));
+    let (mut bench, a) = spoken();
+    bench.ask(a, "c", "session/close", &json!({"sessionId":"s"}));
     bench.got(a);
     bench.heard();
     bench.say(a, &fork("f", "s", json!({})));
@@ -135,67 +143,51 @@ fn a_fork_of_a_session_that_is_not_held_brings_it_back_first() {
 
 #[test]
 fn what_a_fork_does_not_say_it_has_from_its_session() {
-    let mut bench = bench();
-    let a = bench.plain();
+    let (mut bench, a) = bench().with_client();
     let server = json!([{"name":"mine","command":"mine","args":[],"env":[]}]);
     let params = json!({"cwd":"/w","mcpServers":server,"additionalDirectories":["/x"]});
-    bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
-    bench.answers("session/new", &json!({"sessionId":"s"}));
-    bench.got(a);
-    let params = json!({"sessionId":"s","cwd":"/w"});
-    bench.say(a, &json!({"id":2,"method":"session/fork","params":params}));
-    let request = bench.heard_one("session/fork");
+    bench.session_of(a, "s", &params);
+    let request = bench.relay(a, 2, "session/fork", &json!({"sessionId":"s","cwd":"/w"}));
     assert_eq!(request["params"]["mcpServers"], server);
     assert_eq!(request["params"]["additionalDirectories"], json!(["/x"]));
     let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[],"additionalDirectories":[]});
-    bench.say(a, &json!({"id":3,"method":"session/fork","params":params}));
+    bench.ask(a, 3, "session/fork", &params);
     assert_eq!(bench.heard_one("session/fork")["params"], params);
 }
 
 #[test]
 fn a_fork_in_the_middle_of_a_turn_has_what_was_said_of_it() {
-    let mut bench = bench();
-    let a = spoken(&mut bench);
-    bench.prompt(a, &json!(2), "s", "second");
-    let prompt = bench.heard_one("session/prompt");
-    let call = json!({"sessionUpdate":"tool_call","toolCallId":"c","title":"x"});
-    let params = json!({"sessionId":"s","update":call});
-    bench.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
-    bench.say(a, &fork("f", "s", json!({})));
-    let request = bench.heard_one("session/fork");
+    let (mut bench, a) = spoken();
+    let prompt = bench.start_turn(a, 2, "s", "second");
+    bench.send_update("s", &json!({"sessionUpdate":"tool_call","toolCallId":"c","title":"x"}));
+    let request = forking(&mut bench, a, "f", json!({}));
     bench.chunk("s", "later");
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&prompt);
     bench.agent_answers(&request, &json!({"sessionId":"t"}));
     let (words, texts) = loaded(&mut bench, "t");
     assert_eq!(texts, ["first", "one", "second"]);
     let end = ["tool_call", "tool_call_update", "_acpd/turn_ended", "_acpd/notice"];
     assert!(words.windows(4).any(|some| some == end), "{words:?}");
-    let (_, texts) = loaded(&mut bench, "s");
-    assert_eq!(texts, ["first", "one", "second", "later"]);
+    assert_eq!(loaded(&mut bench, "s").1, ["first", "one", "second", "later"]);
 }
 
 #[test]
 fn subagents_at_work_in_a_session_are_over_in_a_fork_of_it() {
-    let mut bench = bench();
-    let a = spoken(&mut bench);
+    let (mut bench, a) = spoken();
     let told = |bench: &mut Bench, on: &str, child: &str, state: &str| {
         let update = json!({"sessionUpdate":"subagent_update","sessionId":child,
             "capabilities":{"cancel":{}},"state":{"state":state}});
-        let params = json!({"sessionId":on,"update":update});
-        bench.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
+        bench.send_update(on, &update);
     };
     told(&mut bench, "s", "c", "running");
     told(&mut bench, "c", "g", "idle");
-    bench.say(a, &fork("f", "s", json!({})));
-    bench.answers("session/fork", &json!({"sessionId":"t"}));
-    let key = bench.snapshot.sessions.iter().find(|(_, state)| state.row.public_id == "t");
-    let key = *key.expect("it was made").0;
+    make_fork(&mut bench, a);
     let over = |row: &acpd_core::record::EventRow| {
         let line: Value = serde_json::from_slice(&row.line).expect("JSON");
         let update = &line["params"]["update"];
         (line["params"]["sessionId"].clone(), update["sessionId"].clone(), update["state"].clone())
     };
-    let rows = &bench.journal[&key];
+    let rows = &bench.journal[&fork_row(&bench).0];
     let ended = rows
         .iter()
         .filter(|row| String::from_utf8_lossy(&row.line).contains(r#""capabilities":null"#));
@@ -211,10 +203,8 @@ fn subagents_at_work_in_a_session_are_over_in_a_fork_of_it() {
 
 #[test]
 fn a_replay_of_a_fork_is_not_taken_for_news() {
-    let mut bench = bench();
-    let a = spoken(&mut bench);
-    bench.say(a, &fork("f", "s", json!({})));
-    bench.answers("session/fork", &json!({"sessionId":"t"}));
+    let (mut bench, a) = spoken();
+    make_fork(&mut bench, a);
     bench.agent_dies();
     bench.heard();
     bench.pass(60_000);
@@ -229,11 +219,8 @@ fn a_replay_of_a_fork_is_not_taken_for_news() {
 
 #[test]
 fn a_fork_of_a_session_without_a_word_may_be_made_anew() {
-    let mut bench = bench();
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.say(a, &fork("f", "s", json!({})));
-    bench.answers("session/fork", &json!({"sessionId":"t"}));
+    let (mut bench, a) = bench().with_begun();
+    make_fork(&mut bench, a);
     bench.agent_dies();
     bench.heard();
     bench.pass(60_000);
@@ -243,22 +230,17 @@ fn a_fork_of_a_session_without_a_word_may_be_made_anew() {
 
 #[test]
 fn a_fork_that_is_not_answered_leaves_nothing() {
-    let mut bench = bench();
-    let a = spoken(&mut bench);
+    let (mut bench, a) = spoken();
     bench.say(a, &fork("f", "s", json!({"_meta":{"_acpd":{"name":"n"}}})));
     bench.refuses("session/fork", -32603);
     assert_eq!(bench.got(a)[0]["error"]["code"], -32603, "the agent's own error");
 
-    bench.say(a, &fork("g", "s", json!({"_meta":{"_acpd":{"name":"n"}}})));
-    let request = bench.heard_one("session/fork");
-    let cancel = json!({"requestId":"g"});
-    bench.say(a, &json!({"method":"$/cancel_request","params":cancel}));
+    let request = forking(&mut bench, a, "g", json!({"_meta":{"_acpd":{"name":"n"}}}));
+    bench.cancel_request(a, "g");
     assert_eq!(bench.heard_one("$/cancel_request")["params"]["requestId"], request["id"]);
 
     bench.agent_dies();
-    let got = bench.got(a);
-    let answer = got.iter().find(|line| line["id"] == "g").expect("an answer");
-    assert_eq!(answer["error"]["data"]["_acpd"]["reason"], "agent_exited");
+    assert_eq!(reason(&bench.answer(a, "g")), "agent_exited");
     assert_eq!(bench.snapshot.sessions.len(), 1);
     assert!(bench.snapshot.asked.is_empty());
 }
@@ -266,29 +248,22 @@ fn a_fork_that_is_not_answered_leaves_nothing() {
 #[test]
 fn a_fork_that_the_next_daemon_gets_the_answer_to_is_whole() {
     let mut bench = capable(Bench::with_shims());
-    let token = json!({"client":{"token":"a-token-of-sixteen"}});
-    let a = bench.client(&token);
+    let a = bench.client(&json!({"client":{"token":"a-token-of-sixteen"}}));
     bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "first");
-    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
-    bench.say(a, &fork("f", "s", json!({})));
-    let request = bench.heard_one("session/fork");
+    bench.run_turn(a, 1, "s", "first");
+    let request = forking(&mut bench, a, "f", json!({}));
     bench.reboot();
     bench.agent_answers(&request, &json!({"sessionId":"t"}));
     assert_eq!(loaded(&mut bench, "t").1, ["first"]);
-    let row = bench.snapshot.sessions.values().find(|state| state.row.public_id == "t");
-    let row = &row.expect("it was made").row;
-    assert!(row.heard);
-    assert_eq!(row.prompts, 1);
+    let (_, row) = fork_row(&bench);
+    assert_eq!((row.heard, row.prompts), (true, 1));
 }
 
 #[test]
 fn a_fork_outlives_its_session() {
-    let mut bench = bench();
-    let a = spoken(&mut bench);
-    bench.say(a, &fork("f", "s", json!({})));
-    let request = bench.heard_one("session/fork");
-    bench.say(a, &json!({"id":"d","method":"_acpd/session/remove","params":{"session":"s"}}));
+    let (mut bench, a) = spoken();
+    let request = forking(&mut bench, a, "f", json!({}));
+    bench.ask(a, "d", "_acpd/session/remove", &json!({"session":"s"}));
     bench.agent_answers(&request, &json!({"sessionId":"t"}));
     let (words, texts) = loaded(&mut bench, "t");
     assert_eq!(texts, Vec::<String>::new());
@@ -297,50 +272,40 @@ fn a_fork_outlives_its_session() {
 
 #[test]
 fn who_may_not_fork_is_told_why() {
-    let mut bench = bench();
-    let a = spoken(&mut bench);
+    let (mut bench, a) = spoken();
     let refused = |bench: &mut Bench, client, line: &Value| {
         bench.say(client, line);
-        let got = bench.got(client);
-        let answer = got.iter().find(|got| got["id"] == line["id"]).expect("an answer").clone();
+        let answer = bench.answer(client, &line["id"]);
         assert!(bench.heard().is_empty());
-        answer["error"].clone()
+        answer
     };
     let unknown = refused(&mut bench, a, &fork("1", "nobody", json!({})));
-    assert_eq!(unknown["code"], -32002);
-    assert!(unknown["data"]["_acpd"]["hint"].as_str().is_some_and(|h| h.contains("session/load")));
-    let params = json!({"cwd":"/w"});
-    let nothing = json!({"id":"2","method":"session/fork","params":params});
-    assert_eq!(refused(&mut bench, a, &nothing)["code"], -32602);
-    assert_eq!(refused(&mut bench, a, &fork("3", "s", json!({"cwd":"w"})))["code"], -32602);
+    assert_eq!(unknown["error"]["code"], -32002);
+    assert!(hint(&unknown).contains("session/load"));
+    let nothing = json!({"id":"2","method":"session/fork","params":{"cwd":"/w"}});
+    assert_eq!(refused(&mut bench, a, &nothing)["error"]["code"], -32602);
+    let relative = fork("3", "s", json!({"cwd":"w"}));
+    assert_eq!(refused(&mut bench, a, &relative)["error"]["code"], -32602);
 
-    bench.say(a, &json!({"id":4,"method":"_acpd/session/rename","params":{"ref":{"session":"s"},"name":"n"}}));
+    bench.ask(a, 4, "_acpd/session/rename", &json!({"ref":{"session":"s"},"name":"n"}));
     bench.got(a);
-    let taken = refused(
-        &mut bench,
-        a,
-        &fork("5", "s", json!({"_meta":{"_acpd":{"name":"n","reuse":true}}})),
-    );
-    assert_eq!(taken["data"]["_acpd"]["reason"], "name_taken");
+    let named = json!({"_meta":{"_acpd":{"name":"n","reuse":true}}});
+    assert_eq!(reason(&refused(&mut bench, a, &fork("5", "s", named))), "name_taken");
 
     bench.missing.push("/gone".to_owned());
     let gone = refused(&mut bench, a, &fork("6", "s", json!({"cwd":"/gone"})));
-    assert_eq!(gone["data"]["_acpd"]["reason"], "cwd_missing");
+    assert_eq!(reason(&gone), "cwd_missing");
 
     let b = bench.plain();
-    let attach = json!({"ref":{"session":"s"},"role":"observer"});
-    bench.say(b, &json!({"id":0,"method":"_acpd/session/attach","params":attach}));
-    assert_eq!(refused(&mut bench, b, &fork("7", "s", json!({})))["code"], -32602);
+    bench.observe(b, "s");
+    assert_eq!(refused(&mut bench, b, &fork("7", "s", json!({})))["error"]["code"], -32602);
 }
 
 #[test]
 fn a_fork_that_is_refused_for_old_credentials_goes_to_the_next_process() {
-    let mut bench = bench();
-    let a = spoken(&mut bench);
-    let host = bench.host();
-    bench.feed(Input::Host(host, HostEvent::CredentialsGood { left: 0 }));
-    bench.say(a, &fork("f", "s", json!({"_meta":{"_acpd":{"name":"n"}}})));
-    let first = bench.heard_one("session/fork");
+    let (mut bench, a) = spoken();
+    bench.feed_process(HostEvent::CredentialsGood { left: 0 });
+    let first = forking(&mut bench, a, "f", json!({"_meta":{"_acpd":{"name":"n"}}}));
     bench.agent_refuses(&first, -32000);
     bench.agent_dies();
     let heard = bench.heard();
@@ -349,11 +314,8 @@ fn a_fork_that_is_refused_for_old_credentials_goes_to_the_next_process() {
     let again = bench.heard_one("session/fork");
     assert_eq!(again["params"], first["params"]);
     bench.agent_answers(&again, &json!({"sessionId":"t"}));
-    let got = bench.got(a);
-    let answer = got.iter().find(|line| line["id"] == "f").expect("an answer");
-    assert_eq!(answer["result"]["sessionId"], "t");
-    let of = |session: &acpd_core::record::SessionState| session.row.name.clone();
-    assert!(bench.snapshot.sessions.values().any(|session| of(session).as_deref() == Some("n")));
+    assert_eq!(bench.answer(a, "f")["result"]["sessionId"], "t");
+    assert_eq!(fork_row(&bench).1.name.as_deref(), Some("n"));
 }
 
 #[test]
@@ -367,43 +329,37 @@ fn what_an_agent_replays_into_a_fork_is_not_said_twice() {
         // No replay.
         (vec![("agent", "early")], vec!["early"]),
     ] {
-        let mut bench = bench();
-        let a = spoken(&mut bench);
-        bench.say(a, &fork("f", "s", json!({})));
-        let request = bench.heard_one("session/fork");
-        for (who, text) in &replay {
-            bench.update("t", &format!("{who}_message_chunk"), text);
-        }
+        let replays = |bench: &mut Bench| {
+            for (who, text) in &replay {
+                bench.update("t", &format!("{who}_message_chunk"), text);
+            }
+        };
+        let (mut bench, a) = spoken();
+        let request = forking(&mut bench, a, "f", json!({}));
+        replays(&mut bench);
         bench.agent_answers(&request, &json!({"sessionId":"t"}));
         bench.agent_dies();
-        bench
-            .say(a, &json!({"id":5,"method":"session/load","params":{"sessionId":"t","cwd":"/w"}}));
+        bench.ask(a, 5, "session/load", &json!({"sessionId":"t","cwd":"/w"}));
         bench.pass(2_000);
         let loads = bench.heard();
         let load = loads.iter().find(|load| load["params"]["sessionId"] == "t").expect("a load");
-        for (who, text) in &replay {
-            bench.update("t", &format!("{who}_message_chunk"), text);
-        }
+        replays(&mut bench);
         bench.agent_answers(load, &json!({}));
-        bench.prompt(a, &json!(2), "t", "second");
-        let request = bench.heard_one("session/prompt");
+        let request = bench.start_turn(a, 2, "t", "second");
         bench.chunk("t", "two");
-        bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
-        let (_, texts) = loaded(&mut bench, "t");
-        assert_eq!(texts, [vec!["first", "one"], more, vec!["second", "two"]].concat());
+        bench.end_turn(&request);
+        let expected = [vec!["first", "one"], more, vec!["second", "two"]].concat();
+        assert_eq!(loaded(&mut bench, "t").1, expected);
     }
 }
 
 #[test]
 fn the_replay_of_a_fork_whose_session_is_gone_is_all_there_is() {
-    let mut bench = bench();
-    let a = spoken(&mut bench);
-    bench.say(a, &fork("f", "s", json!({})));
-    let request = bench.heard_one("session/fork");
+    let (mut bench, a) = spoken();
+    let request = forking(&mut bench, a, "f", json!({}));
     bench.update("t", "user_message_chunk", "first");
     bench.chunk("t", "one");
-    bench.say(a, &json!({"id":0,"method":"_acpd/session/delete","params":{"session":"s"}}));
+    bench.ask(a, 0, "_acpd/session/delete", &json!({"session":"s"}));
     bench.agent_answers(&request, &json!({"sessionId":"t"}));
-    let (_, texts) = loaded(&mut bench, "t");
-    assert_eq!(texts, ["first", "one"]);
+    assert_eq!(loaded(&mut bench, "t").1, ["first", "one"]);
 }

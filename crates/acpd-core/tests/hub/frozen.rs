@@ -2,10 +2,10 @@
 
 use acp_wire::{ErrorObject, code};
 use acpd_core::ids::{ClientId, InteractionId};
-use acpd_core::{ClientEvent, FileService, Input};
+use acpd_core::{FileService, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::{Bench, hint, words};
 use crate::questions::{alone, answer, asks, call, options, pending, run, with_policy};
 
 impl Bench {
@@ -30,7 +30,7 @@ impl Bench {
 fn tells(bench: &mut Bench, update: &Value) {
     let mut update = update.clone();
     update["sessionUpdate"] = json!("tool_call_update");
-    bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":update}}));
+    bench.send_update("s", &update);
 }
 
 fn input(command: &str) -> Value {
@@ -44,11 +44,16 @@ fn allow(bench: &mut Bench, id: &Value, always: bool) -> Value {
 
 /// A client that knows what `_acpd` means, in the session.
 fn aware(bench: &mut Bench) -> ClientId {
-    let client = bench.client(&json!({"notices":true}));
-    let params = json!({"sessionId":"s","cwd":"/w"});
-    bench.say(client, &json!({"id":1,"method":"session/resume","params":params}));
-    bench.got(client);
+    let client = bench.noticed();
+    bench.join(client, "s");
     client
+}
+
+#[track_caller]
+fn only_question(bench: &mut Bench) -> Value {
+    let mut open = pending(bench);
+    assert_eq!(open.len(), 1, "{open:?}");
+    open.remove(0)
 }
 
 fn asked(lines: &[Value]) -> Vec<&Value> {
@@ -64,20 +69,16 @@ fn h2_a_question_whose_call_changes_is_asked_anew_and_the_old_id_answers_nothing
     assert_eq!(old["question"]["shown"]["commands"], json!(["ls"]));
     assert_eq!(old["question"]["changed"], 0);
     tells(&mut bench, &input("rm -rf ~"));
-    let new = pending(&mut bench);
-    assert_eq!(new.len(), 1);
-    assert_ne!(new[0]["id"], old["id"]);
-    assert_eq!(new[0]["question"]["shown"]["commands"], json!(["rm -rf ~"]));
-    assert_eq!(new[0]["question"]["subject"], "run `rm -rf ~`");
-    assert_eq!(new[0]["question"]["changed"], 1);
+    let new = only_question(&mut bench);
+    assert_ne!(new["id"], old["id"]);
+    assert_eq!(new["question"]["shown"]["commands"], json!(["rm -rf ~"]));
+    assert_eq!(new["question"]["subject"], "run `rm -rf ~`");
+    assert_eq!(new["question"]["changed"], 1);
     let refused = allow(&mut bench, &old["id"], true);
-    assert_eq!(
-        refused["error"]["data"]["_acpd"]["hint"],
-        "`acpctl pending` lists the open questions"
-    );
+    assert_eq!(hint(&refused), "`acpctl pending` lists the open questions");
     assert_eq!(bench.heard(), Vec::<Value>::new());
     assert!(bench.snapshot.remembered.is_empty());
-    assert_eq!(allow(&mut bench, &new[0]["id"], false)["result"], json!({}));
+    assert_eq!(allow(&mut bench, &new["id"], false)["result"], json!({}));
     assert_eq!(bench.heard()[0]["id"], 7, "under the agent's own id");
 }
 
@@ -166,9 +167,8 @@ fn h1_a_change_of_which_something_was_taken_out_is_for_a_person() {
             r#"{{"method":"session/update","params":{{"sessionId":"s","update":{{"sessionUpdate":"tool_call_update","toolCallId":"t","rawInput":{{{more}"command":"make"}}}}}}}}"#
         ));
         assert_eq!(bench.heard(), Vec::<Value>::new(), "no rule answers: {more}");
-        let open = pending(&mut bench);
-        assert_eq!(open.len(), 1);
-        let question = &open[0]["question"];
+        let open = only_question(&mut bench);
+        let question = &open["question"];
         assert_eq!(question["shown"]["commands"], json!(["make"]));
         assert!(question["shown"]["raw"].is_object(), "it is not understood: {question}");
     }
@@ -197,7 +197,7 @@ fn h2_the_next_daemon_knows_what_was_shown() {
     for id in ["t", "v"] {
         let call = json!({"sessionUpdate":"tool_call","toolCallId":id,"title":"ls",
             "kind":"execute","rawInput":{"command":"ls"}});
-        bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":call}}));
+        bench.send_update("s", &call);
     }
     asks(&mut bench, 7, &json!({"toolCallId":"t"}));
     let before = pending(&mut bench);
@@ -229,9 +229,9 @@ fn h2_the_next_daemon_knows_what_was_shown() {
 fn h2_a_call_of_a_subagent_is_frozen_too() {
     let mut bench = alone(Bench::new());
     let child = json!({"sessionUpdate":"subagent_update","sessionId":"c","status":"running"});
-    bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":child}}));
+    bench.send_update("s", &child);
     let asks = json!({"sessionId":"c","toolCall":run("ls"),"options":options()});
-    bench.agent(&json!({"id":7,"method":"session/request_permission","params":asks}));
+    bench.agent_asks(7, "session/request_permission", &asks);
     let update = |session: &str| {
         let update = json!({"sessionUpdate":"tool_call_update","toolCallId":"t",
             "rawInput":{"command":"rm -rf ~"}});
@@ -240,15 +240,13 @@ fn h2_a_call_of_a_subagent_is_frozen_too() {
     bench.agent(&update("s"));
     assert_eq!(pending(&mut bench)[0]["question"]["changed"], 0, "another call of that name");
     bench.agent(&update("c"));
-    let open = pending(&mut bench);
-    assert_eq!(open.len(), 1);
-    assert_eq!(open[0]["question"]["shown"]["commands"], json!(["rm -rf ~"]));
+    let open = only_question(&mut bench);
+    assert_eq!(open["question"]["shown"]["commands"], json!(["rm -rf ~"]));
 }
 
 #[test]
 fn h2_a_call_of_which_too_much_was_said_is_not_understood() {
-    let rules = json!([{"decision":"allow","command":"make"}]);
-    let mut bench = alone(with_policy(&json!({"rules":rules})));
+    let mut bench = alone(with_policy(&json!({"rules":[{"decision":"allow","command":"make"}]})));
     tells(&mut bench, &run("make"));
     let places: Vec<Value> =
         (0..20_000).map(|n| json!({"path":format!("/etc/{n}/passwd")})).collect();
@@ -290,9 +288,8 @@ fn m3_a_call_that_cannot_be_read_is_shown_raw_and_no_rule_allows_it() {
         bench.agent_raw(&format!(
             r#"{{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{call},"options":{options}}}}}"#
         ));
-        let open = pending(&mut bench);
-        assert_eq!(open.len(), 1, "{call}");
-        let shown = &open[0]["question"]["shown"];
+        let open = only_question(&mut bench);
+        let shown = &open["question"]["shown"];
         assert_ne!(shown["unclear"], json!([]), "{call}");
         assert!(shown["raw"]["text"].is_string(), "{call}");
         let refused = answer(&mut bench, &json!({"kind":"allow","always":true}));
@@ -316,7 +313,7 @@ fn m7_a_command_is_carried_whole_to_lists_hooks_and_clients() {
         assert_eq!(shown["commands"], json!([long]));
         assert!(shown["raw"].is_null());
     }
-    bench.feed(Input::Client(own, ClientEvent::Closed));
+    bench.leave(own);
 }
 
 #[test]
@@ -361,13 +358,11 @@ fn a_write_without_old_text_shows_the_file_that_it_replaces() {
             FileService::WriteTextFile { .. } => "written",
         })
         .collect();
-    let all = ["/w/src/main.rs", "/w/src/main.rs", "/w/new", "/etc/hosts", "/w/big"];
-    assert_eq!(looked, all);
+    assert_eq!(looked, ["/w/src/main.rs", "/w/src/main.rs", "/w/new", "/etc/hosts", "/w/big"]);
     assert!(bench.served.iter().all(|(_, roots, _)| *roots == ["/w"]), "{:?}", bench.served);
     // The next daemon shows the same.
     let row = bench.snapshot.interactions.values().next().expect("an open question");
-    let frozen = serde_json::to_value(&row.frozen).expect("JSON");
-    assert_eq!(frozen["shown"]["diffs"], shown["diffs"]);
+    assert_eq!(serde_json::to_value(&row.frozen).expect("JSON")["shown"]["diffs"], shown["diffs"]);
 }
 
 #[test]
@@ -376,8 +371,7 @@ fn nobody_is_asked_before_the_file_was_looked_at() {
     let client = aware(&mut bench);
     bench.files = None;
     let content = [json!({"type":"diff","path":"/w/a","newText":"y"})];
-    let edit = json!({"toolCallId":"t","title":"Edit","kind":"edit","content":content});
-    asks(&mut bench, 7, &edit);
+    asks(&mut bench, 7, &json!({"toolCallId":"t","title":"Edit","kind":"edit","content":content}));
     assert!(pending(&mut bench).is_empty());
     assert!(asked(&bench.got(client)).is_empty());
     let (request, ..) = bench.served[0];

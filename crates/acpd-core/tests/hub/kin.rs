@@ -8,7 +8,7 @@ use acpd_core::{ClientEvent, ClientOrigin, Input};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::bench::{AGENT, Bench, reason};
 use crate::questions::{options, pending, run};
 
 fn lent(profile: &mut Profile) {
@@ -18,11 +18,18 @@ fn lent(profile: &mut Profile) {
 
 fn bench() -> Bench {
     let mut bench = Bench::with(lent);
-    bench.capabilities = Some(json!({"loadSession": true, "sessionCapabilities": {"resume": {}}}));
     bench.configure(|config| {
         (config.delegation.max_depth, config.delegation.max_sessions) = (2, 2);
     });
     bench
+}
+
+/// A bench with a session `lead`, whose agent may answer questions where that is configured.
+fn led(may_answer: bool) -> (Bench, u64) {
+    let mut bench = bench();
+    bench.configure(|config| config.delegation.answer = may_answer);
+    let lead = begins(&mut bench, "lead", None).unwrap();
+    (bench, lead)
 }
 
 /// Begins a session, for another one if that is said; the number that its tools get.
@@ -39,10 +46,10 @@ fn begins_by(
 ) -> Result<u64, Value> {
     let meta = json!({"_acpd": {"parent": parent}});
     let params = json!({"cwd": "/w", "mcpServers": [], "_meta": meta, "_acpd": {"number": 1}});
-    bench.say(tool, &json!({"id": 1, "method": "session/new", "params": params}));
+    bench.ask(tool, 1, "session/new", &params);
     let asked = bench.heard();
     let Some(asked) = asked.iter().find(|line| line["method"] == "session/new") else {
-        return Err(bench.got(tool)[0]["error"].clone());
+        return Err(bench.got(tool)[0].clone());
     };
     let named = take_names(&Bytes::from(asked.to_string())).expect("it brings a server");
     assert_eq!(named.names, ["acpd"]);
@@ -53,39 +60,26 @@ fn begins_by(
 }
 
 fn parent_of(bench: &mut Bench, session: &str) -> Value {
-    let client = bench.plain();
-    bench.say(client, &json!({"id":1,"method":"_acpd/session/show","params":{"session":session}}));
-    bench.got(client)[0]["result"]["parent"].clone()
-}
-
-fn reason(error: &Value) -> &str {
-    error["data"]["_acpd"]["reason"].as_str().unwrap_or_default()
+    bench.show(session)["parent"].clone()
 }
 
 #[test]
 fn a_session_knows_who_has_begun_it_and_its_tools_name_it_by_the_same_number_for_good() {
-    let mut bench = bench();
-    let lead = begins(&mut bench, "lead", None).unwrap();
+    let (mut bench, lead) = led(false);
     let helper = begins(&mut bench, "helper", Some(lead)).unwrap();
     assert_ne!(lead, helper);
-    let parent = json!({"agent": crate::bench::AGENT, "sessionId": "lead"});
+    let parent = json!({"agent": AGENT, "sessionId": "lead"});
     assert_eq!(parent_of(&mut bench, "helper"), parent);
     assert_eq!(parent_of(&mut bench, "lead"), Value::Null);
-    let client = bench.plain();
-    bench.say(
-        client,
-        &json!({"id":1,"method":"_acpd/session/show","params":{"session":"","number":helper}}),
-    );
-    assert_eq!(bench.got(client)[0]["result"]["sessionId"], "helper");
+    let shown = bench.command("_acpd/session/show", &json!({"session":"","number":helper}));
+    assert_eq!(shown["result"]["sessionId"], "helper");
 
     // The next process of the agent gets it again, and the next daemon knows it.
-    bench.agent_dies();
-    bench.pass(1_000);
+    bench.restart_agent();
     let again = bench.heard();
     let brought: Vec<_> = again.iter().map(|line| &line["_acpd"]).collect();
     for number in [lead, helper] {
-        let wanted = json!({"mcp": ["acpd"], "session": number});
-        assert!(brought.contains(&&wanted), "{brought:?}");
+        assert!(brought.contains(&&json!({"mcp": ["acpd"], "session": number})), "{brought:?}");
     }
     bench.reboot();
     assert_eq!(parent_of(&mut bench, "helper"), parent);
@@ -93,17 +87,16 @@ fn a_session_knows_who_has_begun_it_and_its_tools_name_it_by_the_same_number_for
 
 #[test]
 fn how_deep_and_how_many_is_refused_with_the_way_out() {
-    let mut bench = bench();
-    let lead = begins(&mut bench, "lead", None).unwrap();
+    let (mut bench, lead) = led(false);
     let one = begins(&mut bench, "one", Some(lead)).unwrap();
     let two = begins(&mut bench, "two", Some(one)).unwrap();
     let deep = begins(&mut bench, "three", Some(two)).unwrap_err();
     assert_eq!(reason(&deep), "too_many");
-    assert!(deep["message"].as_str().unwrap().contains("it is 2 below"), "{deep}");
+    assert!(deep["error"]["message"].as_str().unwrap().contains("it is 2 below"), "{deep}");
     begins(&mut bench, "other", Some(lead)).unwrap();
     let many = begins(&mut bench, "another", Some(lead)).unwrap_err();
     assert_eq!(reason(&many), "too_many");
-    assert!(many["message"].as_str().unwrap().contains("has begun 2 others"), "{many}");
+    assert!(many["error"]["message"].as_str().unwrap().contains("has begun 2 others"), "{many}");
     let gone = begins(&mut bench, "orphan", Some(lead + 1_000)).unwrap_err();
     assert_eq!(reason(&gone), "session_not_found");
     let forged = begins(&mut bench, "forged", Some(1)).unwrap_err();
@@ -117,8 +110,7 @@ fn a_session_from_before_the_server_was_lent_gets_a_number_when_it_comes_back() 
     let a = bench.plain();
     bench.used_session(a, "s");
     bench.change(lent);
-    bench.agent_dies();
-    bench.pass(1_000);
+    bench.restart_agent();
     let number = bench.heard_one("session/resume")["_acpd"]["session"].clone();
     assert!(number.is_u64(), "{number}");
     begins(&mut bench, "helper", number.as_u64()).unwrap();
@@ -134,26 +126,24 @@ fn a_client_that_says_that_it_is_a_tool_is_one() {
         ("_acpd/interaction/answer", json!({"id":"1-1","answer":{"kind":"allow"}})),
         ("_acpd/session/remove", json!({"session":"s"})),
     ] {
-        bench.say(tool, &json!({"id": 1, "method": method, "params": params}));
-        assert_eq!(reason(&bench.got(tool)[0]["error"]), "under_agent", "{method}");
+        assert_eq!(reason(&bench.call(tool, method, &params)), "under_agent", "{method}");
     }
 }
 
 /// A session `helper` that one called `lead` has begun, and in which a prompt of a tool of that runs: the tool, and both
 /// numbers.
-fn works(bench: &mut Bench) -> (ClientId, u64, u64) {
-    let lead = begins(bench, "lead", None).unwrap();
+fn works(may_answer: bool) -> (Bench, ClientId, u64, u64) {
+    let (mut bench, lead) = led(may_answer);
     let tool = bench.client(&json!({"tool": true}));
-    let helper = begins_by(bench, tool, "helper", Some(lead)).unwrap();
-    bench.prompt(tool, &json!(9), "helper", "go");
-    bench.heard_one("session/prompt");
-    (tool, lead, helper)
+    let helper = begins_by(&mut bench, tool, "helper", Some(lead)).unwrap();
+    bench.start_turn(tool, 9, "helper", "go");
+    (bench, tool, lead, helper)
 }
 
 /// The agent asks for a call in a session; the id of the question.
 fn asks_in(bench: &mut Bench, session: &str, call: &Value) -> Value {
     let params = json!({"sessionId": session, "toolCall": call, "options": options()});
-    bench.agent(&json!({"id": 7, "method": "session/request_permission", "params": params}));
+    bench.agent_asks(7, "session/request_permission", &params);
     pending(bench).last().expect("a question")["id"].clone()
 }
 
@@ -166,24 +156,20 @@ fn answers(
     answer: &Value,
 ) -> Value {
     let params = json!({"id": id, "answer": answer, "parent": parent, "by": {"name": "ada"}});
-    bench.say(tool, &json!({"id": 5, "method": "_acpd/interaction/answer", "params": params}));
-    let got = bench.got(tool);
-    got.into_iter().find(|line| line["id"] == 5).expect("an answer")
+    bench.ask(tool, 5, "_acpd/interaction/answer", &params);
+    bench.answer(tool, 5)
 }
 
 #[test]
 fn m1_an_agent_answers_for_once_in_its_own_turn_of_a_session_that_it_began_where_that_is_configured()
  {
     let allow = json!({"kind": "allow"});
-    let mut bench = bench();
-    let (tool, lead, _) = works(&mut bench);
+    let (mut bench, tool, lead, _) = works(false);
     let id = asks_in(&mut bench, "helper", &run("ls"));
     let refused = answers(&mut bench, tool, &id, Some(lead), &allow);
-    assert_eq!(reason(&refused["error"]), "under_agent", "nobody has configured that");
+    assert_eq!(reason(&refused), "under_agent", "nobody has configured that");
 
-    bench = self::bench();
-    bench.configure(|config| config.delegation.answer = true);
-    let (tool, lead, helper) = works(&mut bench);
+    let (mut bench, tool, lead, helper) = works(true);
     let id = asks_in(&mut bench, "helper", &run("ls"));
     let other = bench.client(&json!({"tool": true}));
     for (client, parent, answer) in [
@@ -197,32 +183,25 @@ fn m1_an_agent_answers_for_once_in_its_own_turn_of_a_session_that_it_began_where
         (tool, Some(lead), &json!({"kind": "option", "option": "y"})),
     ] {
         let refused = answers(&mut bench, client, &id, parent, answer);
-        assert_eq!(reason(&refused["error"]), "under_agent", "{parent:?} {answer}");
+        assert_eq!(reason(&refused), "under_agent", "{parent:?} {answer}");
     }
     assert_eq!(bench.heard(), Vec::<Value>::new());
-    let watcher = bench.client(&json!({"notices": true}));
-    let params = json!({"ref": {"session": "helper"}, "role": "observer"});
-    bench.say(watcher, &json!({"id": 1, "method": "_acpd/session/attach", "params": params}));
-    let answered = answers(&mut bench, tool, &id, Some(lead), &allow);
-    assert_eq!(answered["result"], json!({}));
+    let watcher = bench.noticed();
+    bench.observe(watcher, "helper");
+    assert_eq!(answers(&mut bench, tool, &id, Some(lead), &allow)["result"], json!({}));
     let heard = bench.heard();
-    assert_eq!(
-        (&heard[0]["id"], &heard[0]["result"]["outcome"]["optionId"]),
-        (&json!(7), &json!("y"))
-    );
+    let chosen = &heard[0]["result"]["outcome"]["optionId"];
+    assert_eq!((&heard[0]["id"], chosen), (&json!(7), &json!("y")));
     assert!(bench.snapshot.remembered.is_empty());
-    let told = bench.got(watcher);
-    let told = told.iter().find(|line| line["method"] == "_acpd/answered").expect("it is told");
-    let by = &told["params"]["by"];
-    assert_eq!(by["title"], format!("agent `{}` of session `lead`", crate::bench::AGENT));
-    assert_eq!(by["name"], crate::bench::AGENT, "what the tool says of itself does not count");
+    let by = &bench.find(watcher, "_acpd/answered")["params"]["by"];
+    assert_eq!(by["title"], format!("agent `{}` of session `lead`", AGENT));
+    assert_eq!(by["name"], AGENT, "what the tool says of itself does not count");
 
     // People decide about calls that are not understood.
     let unclear = json!({"toolCallId": "u", "title": "ls", "kind": "execute",
         "rawInput": {"command": "ls", "and": {"then": "more"}}});
     let id = asks_in(&mut bench, "helper", &unclear);
-    let refused = answers(&mut bench, tool, &id, Some(lead), &allow);
-    assert_eq!(reason(&refused["error"]), "under_agent");
+    assert_eq!(reason(&answers(&mut bench, tool, &id, Some(lead), &allow)), "under_agent");
     let denied = answers(&mut bench, tool, &id, Some(lead), &json!({"kind": "deny"}));
     assert_eq!(denied["result"], json!({}));
     assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "n");
@@ -230,14 +209,12 @@ fn m1_an_agent_answers_for_once_in_its_own_turn_of_a_session_that_it_began_where
 
 #[test]
 fn tool_acts_only_for_sessions_of_its_agent() {
-    let mut bench = bench();
-    bench.configure(|config| config.delegation.answer = true);
-    let lead = begins(&mut bench, "lead", None).unwrap();
+    let (mut bench, lead) = led(true);
     let own = bench.host();
     for (host, is_its_own) in [(Some(HostId(own.0 + 1)), false), (None, false), (Some(own), true)] {
         let tool = bench.client(&json!({"tool": true}));
         bench.feed(Input::Client(tool, ClientEvent::Opened(ClientOrigin::Agent(host))));
-        bench.say(tool, &json!({"id":0,"method":"initialize","params":{"protocolVersion":1}}));
+        bench.ask(tool, 0, "initialize", &json!({"protocolVersion":1}));
         bench.got(tool);
         let begun = begins_by(&mut bench, tool, "helper", Some(lead));
         let Err(error) = begun else {
@@ -247,9 +224,8 @@ fn tool_acts_only_for_sessions_of_its_agent() {
             let id = asks_in(&mut bench, "helper", &run("ls"));
             // Now the tool is seen below another agent.
             bench.feed(Input::Client(tool, ClientEvent::Opened(ClientOrigin::Agent(None))));
-            let allow = json!({"kind": "allow"});
-            let refused = answers(&mut bench, tool, &id, Some(lead), &allow);
-            assert_eq!(reason(&refused["error"]), "under_agent");
+            let refused = answers(&mut bench, tool, &id, Some(lead), &json!({"kind": "allow"}));
+            assert_eq!(reason(&refused), "under_agent");
             continue;
         };
         assert_eq!((reason(&error), is_its_own), ("under_agent", false), "{host:?}");
@@ -259,19 +235,15 @@ fn tool_acts_only_for_sessions_of_its_agent() {
 #[test]
 fn m1_what_is_asked_in_a_turn_of_a_person_or_in_its_own_session_an_agent_does_not_answer() {
     let allow = json!({"kind": "allow"});
-    let mut bench = bench();
-    bench.configure(|config| config.delegation.answer = true);
-    let lead = begins(&mut bench, "lead", None).unwrap();
+    let (mut bench, lead) = led(true);
     let tool = bench.client(&json!({"tool": true}));
     begins_by(&mut bench, tool, "helper", Some(lead)).unwrap();
     let person = bench.plain();
     for session in ["helper", "lead"] {
-        let params = json!({"sessionId": session, "cwd": "/w"});
-        bench.say(person, &json!({"id": session, "method": "session/resume", "params": params}));
-        bench.prompt(person, &json!(session), session, "go");
-        bench.heard_one("session/prompt");
+        bench.join(person, session);
+        bench.start_turn(person, session, session, "go");
         let id = asks_in(&mut bench, session, &run("ls"));
         let refused = answers(&mut bench, tool, &id, Some(lead), &allow);
-        assert_eq!(reason(&refused["error"]), "under_agent", "{session}");
+        assert_eq!(reason(&refused), "under_agent", "{session}");
     }
 }

@@ -4,48 +4,46 @@ use acpd_core::ids::{ClientId, HostId};
 use acpd_core::{HostEvent, Input, LeftProcess};
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench, methods};
+use crate::bench::{AGENT, Bench, hint, methods, reason};
 
 fn cat() -> LeftProcess {
     LeftProcess { pid: 4711, name: "cat".to_owned() }
 }
 
 /// A used session whose agent's leader died; something of its tree survives every SIGKILL.
-fn held_back(bench: &mut Bench, client: ClientId) -> HostId {
-    bench.used_session(client, "s");
+fn held_back() -> (Bench, ClientId, HostId) {
+    let (mut bench, client) = Bench::used();
     bench.survivors = Some(vec![cat()]);
     bench.leader_ends();
-    bench.host()
+    let host = bench.host();
+    (bench, client, host)
+}
+
+fn exited(ending: &str) -> HostEvent {
+    HostEvent::Exited { ending: ending.to_owned(), stderr: String::new() }
 }
 
 fn ask(bench: &mut Bench, client: ClientId, method: &str, params: &Value) {
     bench.got(client);
-    bench.say(client, &json!({"id":"ask","method":method,"params":params}));
-}
-
-fn answer(bench: &mut Bench, client: ClientId, id: &Value) -> Value {
-    let got = bench.got(client);
-    got.into_iter().find(|line| line["id"] == *id).expect("an answer")
+    bench.ask(client, "ask", method, params);
 }
 
 fn is_held_back(line: &Value) {
-    let data = &line["error"]["data"]["_acpd"];
-    assert_eq!(data["reason"], "agent_leftovers", "{line}");
+    assert_eq!(reason(line), "agent_leftovers", "{line}");
     let message = line["error"]["message"].as_str().expect("a message");
     assert!(message.contains("process 4711 (`cat`)"), "{message}");
-    let hint = data["hint"].as_str().expect("a way out");
+    let hint = hint(line);
     assert!(hint.contains("`acpctl agent restart gem --force`"), "{hint}");
 }
 
 #[test]
 fn what_survives_sigkill_is_told_by_name_to_all_who_wait() {
-    let mut bench = Bench::new();
-    let (a, b) = (bench.plain(), bench.client(&json!({"notices":true})));
-    held_back(&mut bench, a);
+    let (mut bench, a, _) = held_back();
+    let b = bench.noticed();
     bench.prompt(a, &json!(2), "s", "and now?");
     ask(&mut bench, b, "_acpd/agent/start", &json!({"agent":AGENT}));
     bench.pass(10_000);
-    is_held_back(&answer(&mut bench, a, &json!(2)));
+    is_held_back(&bench.answer(a, 2));
     let got = bench.got(b);
     is_held_back(got.iter().find(|line| line["id"] == "ask").expect("an answer"));
     let told = got.iter().rfind(|line| line["method"] == "_acpd/agent_state").expect("told");
@@ -56,44 +54,36 @@ fn what_survives_sigkill_is_told_by_name_to_all_who_wait() {
     assert!(shown["hint"].as_str().expect("a hint").contains("--force"));
     // Later clients are told at once.
     bench.prompt(a, &json!(3), "s", "and now?");
-    is_held_back(&answer(&mut bench, a, &json!(3)));
+    is_held_back(&bench.answer(a, 3));
     for method in ["start", "stop", "restart"] {
         ask(&mut bench, a, &format!("_acpd/agent/{method}"), &json!({"agent":AGENT}));
-        is_held_back(&answer(&mut bench, a, &json!("ask")));
+        is_held_back(&bench.answer(a, "ask"));
     }
 }
 
 #[test]
 fn sessions_come_back_by_themselves_when_the_rest_has_ended_after_all() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    let host = held_back(&mut bench, a);
+    let (mut bench, a, host) = held_back();
     bench.pass(10_000);
     assert_eq!(bench.spawned.len(), 1, "never two at a time");
     bench.feed(Input::Host(host, HostEvent::Gone));
     bench.pass(1_000);
     assert_eq!(bench.spawned.len(), 2);
     bench.answers("session/resume", &json!({}));
-    bench.prompt(a, &json!(2), "s", "and now?");
-    bench.heard_one("session/prompt");
+    bench.start_turn(a, 2, "s", "and now?");
     assert_eq!(bench.show_agent()["hint"], Value::Null);
 }
 
 #[test]
 fn a_person_does_not_wait_for_what_does_not_end() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    let host = held_back(&mut bench, a);
+    let (mut bench, a, host) = held_back();
     bench.pass(10_000);
     ask(&mut bench, a, "_acpd/agent/restart", &json!({"agent":AGENT,"force":true}));
     assert_eq!(bench.spawned.len(), 2);
-    assert_eq!(answer(&mut bench, a, &json!("ask"))["result"]["state"], "ready");
+    assert_eq!(bench.answer(a, "ask")["result"]["state"], "ready");
     bench.answers("session/resume", &json!({}));
     // Later lines of these processes belong to no session, and their end does not matter.
-    bench.feed(Input::Host(
-        host,
-        HostEvent::Exited { ending: "ended late".to_owned(), stderr: String::new() },
-    ));
+    bench.feed(Input::Host(host, exited("ended late")));
     bench.feed(Input::Host(host, HostEvent::Gone));
     assert_eq!(bench.state("s"), "live");
     assert_eq!(bench.agent_state(), "ready");
@@ -110,9 +100,7 @@ fn force_changes_nothing_where_nothing_is_left() {
 
 #[test]
 fn what_an_earlier_daemon_left_holds_back_its_own_agent_alone() {
-    let mut bench = Bench::with_agents(&["gem", "two", "three"]);
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, _) = Bench::with_agents(&["gem", "two", "three"]).with_used();
     bench.shims = true;
     bench.adopts = false;
     bench.reboot();
@@ -127,7 +115,7 @@ fn what_an_earlier_daemon_left_holds_back_its_own_agent_alone() {
         assert_eq!(bench.started.last().expect("started"), other);
     }
     bench.pass(10_000);
-    is_held_back(&answer(&mut bench, a, &json!(2)));
+    is_held_back(&bench.answer(a, 2));
     ask(&mut bench, a, "_acpd/agent/restart", &json!({"agent":AGENT,"force":true}));
     assert_eq!(bench.started.last().expect("started"), AGENT);
     assert_eq!(methods(&bench.heard()), ["session/resume"]);
@@ -135,14 +123,12 @@ fn what_an_earlier_daemon_left_holds_back_its_own_agent_alone() {
 
 #[test]
 fn a_daemon_that_is_told_to_stop_ends_without_what_does_not_end_and_says_so() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    held_back(&mut bench, a);
+    let (mut bench, a, _) = held_back();
     ask(&mut bench, a, "_acpd/daemon/stop", &json!({}));
     assert!(!bench.exited);
     bench.pass(10_000);
-    let told = answer(&mut bench, a, &json!("ask"));
-    assert_eq!(told["error"]["data"]["_acpd"]["reason"], "agent_leftovers");
+    let told = bench.answer(a, "ask");
+    assert_eq!(reason(&told), "agent_leftovers");
     let message = told["error"]["message"].as_str().expect("a message");
     assert!(message.contains("process 4711 (`cat`)") && message.contains("acpd ends"), "{message}");
     assert!(bench.exited);
@@ -157,9 +143,7 @@ fn several_are_counted_and_what_has_no_name_is_told_all_the_same() {
         (four[..2].to_vec(), "processes 4711 (`cat`), 4712 of its last run do not end"),
         (four, "processes 4711 (`cat`), 4712, 4713 (`ab`) and 1 more of its last run do not end"),
     ] {
-        let mut bench = Bench::new();
-        let a = bench.plain();
-        held_back(&mut bench, a);
+        let (mut bench, ..) = held_back();
         bench.survivors = Some(left);
         bench.pass(10_000);
         assert_eq!(bench.show_agent()["reason"], told);
@@ -168,9 +152,7 @@ fn several_are_counted_and_what_has_no_name_is_told_all_the_same() {
 
 #[test]
 fn an_agent_that_takes_its_time_to_end_is_not_complained_about() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    let host = held_back(&mut bench, a);
+    let (mut bench, _, host) = held_back();
     bench.pass(4_000);
     assert_eq!(bench.show_agent()["hint"], Value::Null);
     bench.feed(Input::Host(host, HostEvent::Gone));
@@ -184,26 +166,17 @@ fn an_agent_that_takes_its_time_to_end_is_not_complained_about() {
 fn a_turn_of_an_agent_that_survives_sigkill_itself_is_over() {
     let (mut bench, a) = Bench::used();
     bench.survivors = Some(vec![cat()]);
-    bench.prompt(a, &json!(2), "s", "go");
-    bench.prompt(a, &json!(3), "s", "and then?");
-    bench.heard();
+    bench.start_and_queue(a, "s", [(2, "go"), (3, "and then?")]);
     ask(&mut bench, a, "_acpd/agent/restart", &json!({"agent":AGENT}));
     bench.pass(60_000);
     let got = bench.got(a);
-    let reason = |id: u64| {
-        let error = got.iter().find(|line| line["id"] == id).expect("an answer");
-        error["error"]["data"]["_acpd"]["reason"].as_str().expect("why").to_owned()
-    };
-    assert_eq!((reason(2).as_str(), reason(3).as_str()), ("interrupted", "agent_leftovers"));
+    let reason_of = |id: u64| reason(got.iter().find(|line| line["id"] == id).expect("an answer"));
+    assert_eq!((reason_of(2), reason_of(3)), ("interrupted", "agent_leftovers"));
     is_held_back(got.iter().find(|line| line["id"] == "ask").expect("an answer"));
     assert_eq!(bench.state("s"), "parked");
     // When it ends after all, everything goes on.
-    let host = bench.host();
-    bench.feed(Input::Host(
-        host,
-        HostEvent::Exited { ending: "was killed (SIGKILL)".to_owned(), stderr: String::new() },
-    ));
-    bench.feed(Input::Host(host, HostEvent::Gone));
+    bench.feed_process(exited("was killed (SIGKILL)"));
+    bench.end_process();
     bench.pass(1_000);
     assert_eq!(methods(&bench.heard()), ["session/cancel", "session/resume"]);
 }

@@ -4,7 +4,8 @@ use acpd_core::ids::ClientId;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, host_line, host_oversized, words};
+use crate::bench::{Bench, host_line, host_oversized, reason, words};
+use crate::questions::asks;
 
 /// The agent writes bytes that need be no text.
 fn agent_bytes(bench: &mut Bench, line: &[u8], end: u64) {
@@ -49,10 +50,7 @@ fn requests() -> Vec<(&'static str, Value)> {
 }
 
 fn with_fork() -> Bench {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"loadSession":true,
-        "sessionCapabilities":{"resume":{},"list":{},"fork":{}}}));
-    bench
+    Bench::new().with_session_capabilities(json!({"resume":{},"list":{},"fork":{}}))
 }
 
 /// The only answer to the request with this id.
@@ -69,23 +67,18 @@ fn l3_l4_every_malformed_answer_of_an_agent_ends_its_request_with_an_error() {
     for (method, params) in requests() {
         let kinds = malformed_answers(&json!(0)).len();
         for kind in 0..kinds {
-            let mut bench = with_fork();
-            let a = bench.plain();
-            bench.session(a, "s");
-            bench.say(a, &json!({"id":7,"method":method,"params":params}));
-            let request = bench.heard_one(method);
+            let (mut bench, a) = with_fork().with_begun();
+            let request = bench.relay(a, 7, method, &params);
             let line = malformed_answers(&request["id"]).swap_remove(kind);
             let shown = String::from_utf8_lossy(&line).into_owned();
             agent_bytes(&mut bench, &line, 1 << 30);
             let told = answer(&mut bench, a, 7);
-            let data = &told["error"]["data"]["_acpd"];
-            assert_eq!(data["reason"], "agent_protocol", "{method}: {shown}: {told}");
+            assert_eq!(reason(&told), "agent_protocol", "{method}: {shown}: {told}");
             assert!(bench.notes.iter().any(|note| note.contains("skipped a line")), "{shown}");
             // The request is answered: the agent's second try is dropped, and the session
             // continues.
             bench.agent_answers(&request, &json!({"sessionId":"n","stopReason":"end_turn"}));
-            bench.prompt(a, &json!(8), "s", "go on");
-            bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
+            bench.run_turn(a, 8, "s", "go on");
             assert_eq!(answer(&mut bench, a, 8)["result"], json!({"stopReason":"end_turn"}));
         }
     }
@@ -93,16 +86,14 @@ fn l3_l4_every_malformed_answer_of_an_agent_ends_its_request_with_an_error() {
 
 #[test]
 fn l3_a_session_that_was_made_and_refused_in_one_answer_is_not_there() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
-    let request = bench.heard_one("session/new");
+    let (mut bench, a) = Bench::new().with_client();
+    let request = bench.relay(a, 1, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
     let error = json!({"code":-32603,"message":"no"});
     bench.agent(&json!({"id":request["id"],"result":{"sessionId":"n"},"error":error}));
     let told = answer(&mut bench, a, 1);
     assert!(told.get("result").is_none() && told["error"]["code"] == -32603, "{told}");
     let of = |line: Value| line["result"]["sessions"].as_array().map(Vec::len);
-    bench.say(a, &json!({"id":2,"method":"session/list","params":{}}));
+    bench.ask(a, 2, "session/list", &json!({}));
     assert_eq!(of(answer(&mut bench, a, 2)), Some(0));
 }
 
@@ -110,16 +101,12 @@ fn l3_a_session_that_was_made_and_refused_in_one_answer_is_not_there() {
 #[test]
 fn l3_an_answer_is_given_with_one_outcome() {
     for (said, told) in [
-        (
-            r#""result":null,"error":{"code":7,"message":"no"}"#,
-            r#""error":{"code":7,"message":"no"}"#,
-        ),
+        (r#""result":null,"error":{"code":7,"message":""}"#, r#""error":{"code":7,"message":""}"#),
         (r#""error":null,"result":{"k": 1}"#, r#""result":{"k": 1}"#),
         (r#""error":null"#, r#""result":null"#),
     ] {
         let (mut bench, a) = Bench::begun();
-        bench.say(a, &json!({"id":7,"method":"_vendor/ask","params":{"sessionId":"s"}}));
-        let request = bench.heard_one("_vendor/ask");
+        let request = bench.relay(a, 7, "_vendor/ask", &json!({"sessionId":"s"}));
         bench.agent_raw(&format!(r#"{{"id":{},{said}}}"#, request["id"]));
         assert_eq!(bench.got_raw(a), [format!(r#"{{"id":7,{told}}}"#)]);
     }
@@ -128,8 +115,7 @@ fn l3_an_answer_is_given_with_one_outcome() {
 #[test]
 fn l4_an_answer_without_an_id_that_can_be_read_ends_nothing_by_a_guess() {
     let (mut bench, a) = Bench::begun();
-    bench.prompt(a, &json!(7), "s", "go");
-    let request = bench.heard_one("session/prompt");
+    let request = bench.start_turn(a, 7, "s", "go");
     let id = &request["id"];
     let lines = [
         b"{\"id\":\"\xed\xa0\x80\",\"result\":{\"stopReason\":\"end_turn\"}}".to_vec(),
@@ -143,17 +129,14 @@ fn l4_an_answer_without_an_id_that_can_be_read_ends_nothing_by_a_guess() {
         assert_eq!(bench.got(a), Vec::<Value>::new(), "{}", String::from_utf8_lossy(line));
         assert_eq!(bench.notes.len() as u64, at);
     }
-    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    bench.end_turn(&request);
     assert_eq!(words(&bench.got(a)), ["result 7"]);
 }
 
 #[test]
 fn l4_a_malformed_answer_to_initialize_is_a_failed_start() {
-    let mut bench = Bench::new();
-    bench.capabilities = None;
-    let a = bench.connect(&json!({}));
-    bench.process_starts();
-    let initialize = bench.heard_one("initialize");
+    let (mut bench, a) = Bench::connecting();
+    let initialize = bench.process_asks();
     let line = format!(r#"{{"id":{},"result":{{"protocolVersion":1,"x":"#, initialize["id"]);
     agent_bytes(&mut bench, line.as_bytes(), 1 << 30);
     bench.agent_dies();
@@ -164,8 +147,7 @@ fn l4_a_malformed_answer_to_initialize_is_a_failed_start() {
 
 #[test]
 fn l4_a_malformed_answer_in_a_restore_does_not_hold_it_up() {
-    let mut bench = Bench::new();
-    let (a, resume) = bench.restoring("s", "session/resume");
+    let (mut bench, a, resume) = Bench::new().with_restoring("s", "session/resume");
     bench.prompt(a, &json!(7), "s", "go on");
     bench.agent_raw(&format!(r#"{{"id":{},"result":{{"#, resume["id"]));
     for _ in 0..3 {
@@ -207,20 +189,17 @@ fn l4_a_malformed_request_of_an_agent_is_answered_under_its_id() {
 fn l3_l4_a_malformed_answer_of_a_client_ends_what_it_was_asked_for() {
     for broken in [r#""result":{},"error":{}}"#, r#""result":{"x":"#, r#""result":1,"result":2}"#] {
         let (mut bench, a) = Bench::begun();
-        bench.agent(&json!({"id":"r","method":"_vendor/want","params":{"sessionId":"s"}}));
+        bench.agent_asks("r", "_vendor/want", &json!({"sessionId":"s"}));
         let asked = bench.got(a).pop().expect("asked");
         bench.say_raw(a, &format!(r#"{{"id":{},{broken}"#, asked["id"]));
         let heard = bench.heard();
         assert_eq!((&heard[0]["id"], &heard[0]["error"]["code"]), (&json!("r"), &json!(-32603)));
         assert_eq!(words(&bench.got(a)), ["error null"]);
         // A question is asked again, under another id.
-        let option = json!({"optionId":"y","name":"Yes","kind":"allow_once"});
-        let params = json!({"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[option]});
-        bench.agent(&json!({"id":"q","method":"session/request_permission","params":params}));
+        asks(&mut bench, 7, &json!({"toolCallId":"t"}));
         let asked = bench.got(a).pop().expect("asked");
         bench.say_raw(a, &format!(r#"{{"id":{},{broken}"#, asked["id"]));
-        let got = bench.got(a);
-        assert_eq!(words(&got), ["error null", "session/request_permission"]);
+        let got = bench.expect(a, ["error null", "session/request_permission"]);
         assert_ne!(got[1]["id"], asked["id"]);
         assert_eq!(bench.heard(), Vec::<Value>::new());
     }
