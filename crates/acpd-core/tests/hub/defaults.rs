@@ -5,6 +5,7 @@ use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, methods, words};
+use crate::mcp::notices;
 
 /// Offers of the agent: the model in a group, the mode as modes.
 fn offer(model: &str) -> Value {
@@ -28,12 +29,18 @@ fn wants(model: Option<&str>, mode: Option<&str>) -> Defaults {
 fn begins(bench: &mut Bench, agent: Defaults, workspaces: Vec<Workspace>) -> Vec<Value> {
     bench.change(|profile| profile.defaults = agent);
     bench.configure(|config| config.workspaces = workspaces);
-    let client = bench.client(&json!({"notices":true}));
-    let params = json!({"cwd":"/src/api/v2","mcpServers":[]});
-    bench.say(client, &json!({"id":1,"method":"session/new","params":params}));
+    let client = bench.noticed();
+    bench.ask(client, 1, "session/new", &json!({"cwd":"/src/api/v2","mcpServers":[]}));
     bench.answers("session/new", &offer("small-1"));
     bench.prompt(client, &json!(2), "s", "go");
     bench.heard()
+}
+
+/// Like [`begins`], with a new bench and without workspaces.
+fn begun(model: Option<&str>, mode: Option<&str>) -> (Bench, Vec<Value>) {
+    let mut bench = Bench::new();
+    let heard = begins(&mut bench, wants(model, mode), Vec::new());
+    (bench, heard)
 }
 
 #[test]
@@ -41,18 +48,15 @@ fn a_session_begins_with_the_model_and_the_mode_of_its_agent_before_its_first_tu
     let mut bench = Bench::with_shims();
     let heard = begins(&mut bench, wants(Some("Big"), Some("plan")), Vec::new());
     assert_eq!(methods(&heard), ["session/set_config_option", "session/set_mode"]);
-    assert_eq!(
-        (&heard[0]["params"]["configId"], &heard[0]["params"]["value"]),
-        (&json!("m"), &json!("big-1"))
-    );
+    assert_eq!(heard[0]["params"]["configId"], "m");
+    assert_eq!(heard[0]["params"]["value"], "big-1");
     assert_eq!(heard[1]["params"]["modeId"], "plan");
     bench.agent_answers(&heard[0], &json!({"configOptions":options("big-1")}));
     assert_eq!(bench.heard(), [json!(null); 0], "the prompt waits for both");
     bench.reboot();
     bench.agent_answers(&heard[1], &json!({}));
     assert_eq!(methods(&bench.heard()), ["session/prompt"]);
-    let told = bench.journal_words();
-    assert_eq!(told[..2], ["config_option_update", "current_mode_update"]);
+    assert_eq!(bench.journal_words()[..2], ["config_option_update", "current_mode_update"]);
     let row = bench.snapshot.sessions.values().next().unwrap();
     assert_eq!((row.row.mode.as_deref(), &*row.row.options["m"]), (Some("plan"), "\"big-1\""));
 }
@@ -66,52 +70,35 @@ fn the_innermost_workspace_comes_first_and_one_of_another_agent_has_no_say() {
         ..Workspace::default()
     };
     let mut bench = Bench::new();
-    let heard = begins(
-        &mut bench,
-        wants(Some("small-1"), Some("ask")),
-        vec![
-            workspace("/src", None, wants(Some("small-1"), Some("plan"))),
-            workspace("/src/api", None, wants(Some("big-1"), None)),
-            workspace("/src/api/v2", Some("other"), wants(Some("none"), Some("none"))),
-            workspace("/src/ap", None, wants(Some("none"), Some("none"))),
-        ],
-    );
+    let workspaces = vec![
+        workspace("/src", None, wants(Some("small-1"), Some("plan"))),
+        workspace("/src/api", None, wants(Some("big-1"), None)),
+        workspace("/src/api/v2", Some("other"), wants(Some("none"), Some("none"))),
+        workspace("/src/ap", None, wants(Some("none"), Some("none"))),
+    ];
+    let heard = begins(&mut bench, wants(Some("small-1"), Some("ask")), workspaces);
     assert_eq!(heard[0]["params"]["value"], "big-1");
     assert_eq!(heard[1]["params"]["modeId"], "plan");
 }
 
 #[test]
 fn what_the_agent_does_not_offer_or_refuses_is_told_and_the_session_begins() {
-    let mut bench = Bench::new();
-    let heard = begins(&mut bench, wants(Some("huge"), Some("plan")), Vec::new());
+    let (mut bench, heard) = begun(Some("huge"), Some("plan"));
     assert_eq!(methods(&heard), ["session/set_mode"]);
     bench.agent_refuses(&heard[0], -32603);
     assert_eq!(methods(&bench.heard()), ["session/prompt"]);
-    let notices: Vec<Value> = bench
-        .journal
-        .values()
-        .next()
-        .unwrap()
-        .iter()
-        .map(|row| serde_json::from_slice::<Value>(&row.line).unwrap())
-        .filter(|line| line["method"] == "_acpd/notice")
-        .map(|line| line["params"]["text"].clone())
-        .collect();
+    let lines = bench.journal_lines();
+    let notices = notices(&lines);
     assert_eq!(notices.len(), 2);
-    assert!(
-        notices[0].as_str().unwrap().contains("does not offer the model `huge`"),
-        "{notices:?}"
-    );
-    assert!(notices[1].as_str().unwrap().contains("refused `plan` as its mode"), "{notices:?}");
+    assert!(notices[0].contains("does not offer the model `huge`"), "{notices:?}");
+    assert!(notices[1].contains("refused `plan` as its mode"), "{notices:?}");
 }
 
 #[test]
 fn an_agent_that_dies_meanwhile_holds_no_prompt_up() {
-    let mut bench = Bench::new();
-    let heard = begins(&mut bench, wants(Some("Big"), None), Vec::new());
+    let (mut bench, heard) = begun(Some("Big"), None);
     assert_eq!(methods(&heard), ["session/set_config_option"]);
-    bench.agent_dies();
-    bench.pass(1_000);
+    bench.restart_agent();
     bench.answers("session/new", &offer("small-1"));
     assert!(methods(&bench.heard()).contains(&"session/prompt"));
 }
@@ -130,21 +117,16 @@ fn a_client_that_says_where_it_works_gets_the_agent_of_that_workspace() {
     ] {
         bench.started.clear();
         let client = bench.client(&meta);
-        bench.say(
-            client,
-            &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}),
-        );
+        bench.ask_session(client, 1);
         bench.answers("session/new", &json!({"sessionId":format!("{agent}-{}", client.0)}));
-        let made = bench.snapshot.sessions.values().last().unwrap();
-        assert_eq!(made.row.agent, agent, "{meta}");
+        assert_eq!(bench.snapshot.sessions.values().last().unwrap().row.agent, agent, "{meta}");
         assert!(words(&bench.got(client)).contains(&"result 1".to_owned()));
     }
 }
 
 #[test]
 fn an_agent_that_does_not_answer_holds_no_prompt_up_for_ever() {
-    let mut bench = Bench::new();
-    let heard = begins(&mut bench, wants(Some("Big"), None), Vec::new());
+    let (mut bench, heard) = begun(Some("Big"), None);
     assert_eq!(methods(&heard), ["session/set_config_option"]);
     bench.pass(60_000);
     assert_eq!(methods(&bench.heard()), ["session/prompt"]);
@@ -154,12 +136,10 @@ fn an_agent_that_does_not_answer_holds_no_prompt_up_for_ever() {
 
 #[test]
 fn mode_that_the_agent_begins_in_is_shown_unless_the_configuration_sets_one() {
-    let mut bench = Bench::new();
-    begins(&mut bench, wants(None, None), Vec::new());
-    assert_eq!(bench.show_agent()["defaultMode"], "ask");
-    let mut bench = Bench::new();
-    begins(&mut bench, wants(None, Some("plan")), Vec::new());
-    assert_eq!(bench.show_agent()["defaultMode"], json!(null));
+    for (mode, shown) in [(None, json!("ask")), (Some("plan"), json!(null))] {
+        let (mut bench, _) = begun(None, mode);
+        assert_eq!(bench.show_agent()["defaultMode"], shown, "{mode:?}");
+    }
 }
 
 #[test]
@@ -178,11 +158,9 @@ fn default_agent_that_was_found_counts_only_where_none_is_configured() {
 
 #[test]
 fn status_counts_agents_that_are_not_in_use() {
-    let mut bench = Bench::with_agents(&["a", "b", "c"]);
-    let client = bench.plain();
-    bench.session(client, "s");
+    let (mut bench, client) = Bench::with_agents(&["a", "b", "c"]).with_begun();
     let mut status = |params: serde_json::Value| {
-        bench.say(client, &json!({"id":9,"method":"_acpd/status","params":params}));
+        bench.ask(client, 9, "_acpd/status", &params);
         let status = bench.got(client).pop().unwrap()["result"].clone();
         let agents = status["agents"].as_array().unwrap();
         let names: Vec<_> = agents.iter().map(|agent| agent["name"].clone()).collect();
