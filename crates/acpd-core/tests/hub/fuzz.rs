@@ -183,7 +183,7 @@ impl World<'_> {
         self.next += 1;
         if !well {
             let error = json!({"code":-32603,"message":"the agent says no"});
-            return self.bench.agent(&json!({"id":request["id"],"error":error}));
+            return self.bench.agent_fails(&request, &error);
         }
         let result = json!({"sessionId":format!("n{}", self.next),"stopReason":"end_turn"});
         self.bench.agent_answers(&request, &result);
@@ -294,36 +294,22 @@ impl World<'_> {
     }
 }
 
+fn pick_word<'w>(words: &'w str, dice: &mut Dice<'_>) -> &'w str {
+    *dice.pick(&words.split(' ').collect::<Vec<_>>())
+}
+
 /// A message of an agent about this session; `named` are ids that it has heard of.
 pub(crate) fn of_agent(session: &str, named: &[Value], dice: &mut Dice<'_>) -> Value {
-    const UPDATES: [&str; 12] = [
-        "agent_message_chunk",
-        "user_message_chunk",
-        "tool_call",
-        "tool_call_update",
-        "plan",
-        "plan_update",
-        "available_commands_update",
-        "current_mode_update",
-        "config_option_update",
-        "session_info_update",
-        "notice",
-        "subagent_update",
-    ];
-    const ASKS: [&str; 8] = [
-        "session/request_permission",
-        "elicitation/create",
-        "elicitation/complete",
-        "fs/read_text_file",
-        "fs/write_text_file",
-        "terminal/create",
-        "_vendor/ask",
-        "$/cancel_request",
-    ];
+    const UPDATES: &str = "agent_message_chunk user_message_chunk tool_call tool_call_update plan \
+        plan_update available_commands_update current_mode_update config_option_update \
+        session_info_update notice subagent_update";
+    const ASKS: &str = "session/request_permission elicitation/create elicitation/complete \
+        fs/read_text_file fs/write_text_file terminal/create _vendor/ask $/cancel_request";
     match dice.below(4) {
         0 | 1 => {
             let option = json!({"id":"fast","type":"boolean","currentValue":true});
-            let update = json!({"sessionUpdate":dice.pick(&UPDATES),"toolCallId":"t","title":"T",
+            let kind = pick_word(UPDATES, dice);
+            let update = json!({"sessionUpdate":kind,"toolCallId":"t","title":"T",
                 "content":{"type":"text","text":"x"},"status":"pending","currentModeId":"m",
                 "plan":{"type":"items","entries":[]},"entries":[],"configOptions":[option]});
             let params = json!({"sessionId":session,"update":update});
@@ -336,7 +322,7 @@ pub(crate) fn of_agent(session: &str, named: &[Value], dice: &mut Dice<'_>) -> V
                 "options":[option],"mode":"form","message":"Who?","requestedSchema":form,
                 "elicitationId":"e","url":"https://x/","requestId":dice.pick(named),
                 "path":"/w/a","content":"x","line":1,"limit":1});
-            let method = dice.pick(&ASKS);
+            let method = pick_word(ASKS, dice);
             json!({"jsonrpc":"2.0","id":dice.below(256),"method":method,"params":params})
         }
         _ => {
