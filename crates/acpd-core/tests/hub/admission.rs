@@ -4,7 +4,8 @@ use acpd_core::ids::ClientId;
 use acpd_core::{ClientEvent, ClientOrigin, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, client_oversized, reason};
+use crate::bench::{Bench, client_oversized};
+use crate::steps::reason;
 use crate::survival::token;
 
 /// Beside the clients that the configuration allows.

@@ -5,7 +5,8 @@ use acpd_core::profile::Sharing;
 use acpd_core::{ClientEvent, ClientOrigin, HostEvent, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, reason, words};
+use crate::bench::{Bench, words};
+use crate::steps::reason;
 
 fn bench(of: fn() -> Bench) -> Bench {
     of().with_session_capabilities(json!({"list":{},"resume":{}}))

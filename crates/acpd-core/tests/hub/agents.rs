@@ -5,7 +5,8 @@ use acpd_core::record::Desired;
 use acpd_core::{HostEvent, Input, SpawnError, StopStep};
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench, hint, reason, words};
+use crate::bench::{AGENT, Bench, words};
+use crate::steps::{hint, reason};
 
 fn not_installed(hint: Option<&str>) -> HostEvent {
     let (message, hint) = ("`gem` is not installed".to_owned(), hint.map(str::to_owned));

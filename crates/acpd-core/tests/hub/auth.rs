@@ -5,7 +5,8 @@ use acpd_core::profile::{Profile, Services, Sharing};
 use acpd_core::{HostEvent, Input, StopStep};
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench, methods, reason};
+use crate::bench::{AGENT, Bench, methods};
+use crate::steps::reason;
 
 fn state(bench: &mut Bench) -> String {
     bench.show_agent()["auth"]["state"].as_str().expect("a state").to_owned()

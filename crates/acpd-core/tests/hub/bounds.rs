@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::bench::{Bench, reason, words};
+use crate::bench::{Bench, words};
+use crate::steps::reason;
 
 /// Longer than anything that has a name.
 fn long() -> String {

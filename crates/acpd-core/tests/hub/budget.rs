@@ -5,7 +5,8 @@ use acpd_core::ids::ClientId;
 use acpd_core::profile::{BudgetLimit, WhenOver};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, methods, reason, words};
+use crate::bench::{Bench, methods, words};
+use crate::steps::reason;
 
 const DAY: u64 = 24 * 60 * 60_000;
 

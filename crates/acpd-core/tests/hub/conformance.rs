@@ -24,7 +24,8 @@ use acpd_core::{Batch, ClientEvent, Input};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, client_line, reason, words};
+use crate::bench::{Bench, client_line, words};
+use crate::steps::reason;
 
 fn load(bench: &mut Bench, client: ClientId, id: u64) {
     bench.ask(client, id, "session/load", &json!({"sessionId":"s","cwd":"/w","mcpServers":[]}));

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, reason, words};
+use crate::bench::{Bench, words};
+use crate::steps::reason;
 
 #[test]
 fn a_session_whose_directory_is_gone_is_blocked_until_it_is_back() {

@@ -6,7 +6,8 @@ use acpd_core::profile::{Profile, Sharing};
 use acpd_core::record::SessionRow;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, hint, reason, words};
+use crate::bench::{Bench, words};
+use crate::steps::{hint, reason};
 
 fn capable(bench: Bench) -> Bench {
     bench.with_session_capabilities(json!({"fork":{},"close":{}}))

@@ -5,8 +5,9 @@ use acpd_core::ids::{ClientId, InteractionId};
 use acpd_core::{FileService, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, hint, words};
+use crate::bench::{Bench, words};
 use crate::questions::{alone, answer, asks, call, options, pending, run, with_policy};
+use crate::steps::hint;
 
 impl Bench {
     /// Says what is in the file that a question is about, if that is what acpd was to look for.

@@ -8,8 +8,9 @@ use acpd_core::{ClientEvent, ClientOrigin, Input};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench, reason};
+use crate::bench::{AGENT, Bench};
 use crate::questions::{options, pending, run};
+use crate::steps::reason;
 
 fn lent(profile: &mut Profile) {
     let (name, kind) = ("acpd".to_owned(), McpKind::Stdio);

@@ -4,7 +4,8 @@ use acpd_core::ids::{ClientId, HostId};
 use acpd_core::{HostEvent, Input, LeftProcess};
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench, hint, methods, reason};
+use crate::bench::{AGENT, Bench, methods};
+use crate::steps::{hint, reason};
 
 fn cat() -> LeftProcess {
     LeftProcess { pid: 4711, name: "cat".to_owned() }

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, client_oversized, hint, host_oversized, reason, words};
+use crate::bench::{Bench, client_oversized, host_oversized, words};
 use crate::questions::asks;
+use crate::steps::{hint, reason};
 
 fn tool(bench: &mut Bench, kind: &str, more: &Value) {
     let mut update = json!({"sessionUpdate":kind,"toolCallId":"t"});

@@ -44,6 +44,7 @@ mod searching;
 mod settings;
 mod start_queue;
 mod steering;
+mod steps;
 mod subagents;
 mod survival;
 mod terminal_mirror;

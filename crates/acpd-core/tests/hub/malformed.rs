@@ -4,8 +4,9 @@ use acpd_core::ids::ClientId;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, host_line, host_oversized, reason, words};
+use crate::bench::{Bench, host_line, host_oversized, words};
 use crate::questions::asks;
+use crate::steps::reason;
 
 /// The agent writes bytes that need be no text.
 fn agent_bytes(bench: &mut Bench, line: &[u8], end: u64) {

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, client_line, host_line, methods, reason};
+use crate::bench::{Bench, client_line, host_line, methods};
 use crate::mcp::notices;
+use crate::steps::reason;
 
 const TOKEN: &str = "token-of-an-editor";
 

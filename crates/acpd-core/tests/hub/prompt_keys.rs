@@ -3,8 +3,9 @@
 use acpd_core::ids::ClientId;
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench, reason};
+use crate::bench::{AGENT, Bench};
 use crate::questions::{asks, run};
+use crate::steps::reason;
 use crate::survival::{answer_of, back, stop_reason};
 
 fn keyed(bench: &mut Bench, client: ClientId, id: u64, key: &Value, text: &str) {

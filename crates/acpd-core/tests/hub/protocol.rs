@@ -4,11 +4,10 @@ use acp_wire::Id;
 use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{
-    Bench, client_line, client_oversized, host_oversized, methods, reason, word, words,
-};
+use crate::bench::{Bench, client_line, client_oversized, host_oversized, methods, word, words};
 use crate::questions::{asks, run};
 use crate::settings::modes;
+use crate::steps::reason;
 
 #[test]
 fn ids_come_back_with_their_type_and_do_not_clash_between_clients() {

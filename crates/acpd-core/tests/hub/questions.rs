@@ -3,7 +3,8 @@
 use acpd_policy::{Policy, PolicyConfig};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, hint, reason, selected, words};
+use crate::bench::{Bench, words};
+use crate::steps::{hint, reason, selected};
 
 pub(crate) fn options() -> Value {
     json!([

@@ -4,8 +4,9 @@ use acpd_core::ids::ClientId;
 use acpd_core::{Input, LeftProcess};
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench, prompt_text, reason, words};
+use crate::bench::{AGENT, Bench, words};
 use crate::questions::{asks, pending, run};
+use crate::steps::{prompt_text, reason};
 
 /// A session whose turn runs, and in which two prompts wait.
 fn waiting() -> (Bench, ClientId, Value) {

@@ -5,7 +5,8 @@ use acpd_core::record::{Desired, TurnStage};
 use acpd_core::{HostEvent, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, prompt_text, reason};
+use crate::bench::Bench;
+use crate::steps::{prompt_text, reason};
 
 #[test]
 fn leftovers_are_gone_before_the_next_process_starts() {

@@ -4,8 +4,9 @@ use acpd_core::ids::ClientId;
 use acpd_core::profile::{OnInterrupted, OnLost, Reseed};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, prompt_text, text, words};
+use crate::bench::{Bench, words};
 use crate::settings::modes;
+use crate::steps::{prompt_text, text};
 use crate::titles::{listed, told};
 
 /// A used session whose agent died and no longer knows it; no prompt has followed.

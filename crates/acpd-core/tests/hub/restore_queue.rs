@@ -4,7 +4,8 @@ use acpd_core::ids::ClientId;
 use acpd_core::profile::Profile;
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench, reason};
+use crate::bench::{AGENT, Bench};
+use crate::steps::reason;
 
 /// An agent that can only load and holds this many sessions, used in this order: one client for all of them.
 fn holding(count: usize, change: impl FnOnce(&mut Profile)) -> (Bench, ClientId) {

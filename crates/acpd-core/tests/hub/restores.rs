@@ -3,8 +3,9 @@
 use acpd_core::profile::{OnLost, Profile};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, reason, words};
+use crate::bench::{Bench, words};
 use crate::settings::{model, modes};
+use crate::steps::reason;
 
 #[test]
 fn a_crash_in_a_turn_is_told_and_the_session_comes_back_with_its_mode() {

@@ -4,7 +4,8 @@ use acpd_core::ids::ClientId;
 use acpd_core::{HostEvent, Input, SpawnError};
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench, reason, words};
+use crate::bench::{AGENT, Bench, words};
+use crate::steps::reason;
 use crate::survival::{TOKEN, answer_of, back, come_back, stop_reason, token, working};
 
 const FIRST: ClientId = ClientId(1);

@@ -4,7 +4,8 @@ use acpd_core::ids::ClientId;
 use acpd_core::profile::{Limits, Workspace};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, hint, reason};
+use crate::bench::Bench;
+use crate::steps::{hint, reason};
 use crate::survival::token;
 
 const MINUTE: u64 = 60_000;

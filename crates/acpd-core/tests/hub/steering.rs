@@ -3,8 +3,9 @@
 use acpd_core::ids::ClientId;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, hint, reason, word, words};
+use crate::bench::{Bench, word, words};
 use crate::questions::{asks, pending, run};
+use crate::steps::{hint, reason};
 use crate::survival::{answer_of, back, token};
 
 /// Agents that take messages in the one way and in the other.

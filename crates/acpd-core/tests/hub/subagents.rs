@@ -4,7 +4,8 @@ use acpd_core::ids::ClientId;
 use acpd_core::profile::Services;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, methods, selected, word, words};
+use crate::bench::{Bench, methods, word, words};
+use crate::steps::selected;
 
 /// A client that shows subagents, and can do files.
 fn viewer(bench: &mut Bench) -> ClientId {

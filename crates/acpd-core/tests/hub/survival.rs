@@ -5,7 +5,8 @@ use acpd_core::ids::ClientId;
 use acpd_core::record::TurnStage;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, client_line, reason, selected, words};
+use crate::bench::{Bench, client_line, words};
+use crate::steps::{reason, selected};
 
 pub(crate) const TOKEN: &str = "0123456789abcdef";
 

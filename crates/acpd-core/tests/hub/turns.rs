@@ -4,7 +4,8 @@ use acpd_core::profile::{ClosedBy, FailureSign};
 use acpd_core::{ClientEvent, Input, StopStep};
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench, methods, reason, selected};
+use crate::bench::{AGENT, Bench, methods};
+use crate::steps::{reason, selected};
 use crate::survival::token;
 
 #[test]

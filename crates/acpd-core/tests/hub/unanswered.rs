@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench, reason};
+use crate::bench::{AGENT, Bench};
+use crate::steps::reason;
 
 const NOTICE: u64 = 5 * 60_000;
 

@@ -5,7 +5,8 @@ use acpd_api::under_agent::{ACP, UnderAgent};
 use acpd_core::ids::ClientId;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, reason, words};
+use crate::bench::{Bench, words};
+use crate::steps::reason;
 
 /// A tool of an agent connects, and can show everything.
 fn tool(bench: &mut Bench) -> ClientId {

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::bench::{Bench, hint, methods, reason, words};
+use crate::bench::{Bench, methods, words};
+use crate::steps::{hint, reason};
 
 const DAY: u64 = 24 * 60 * 60_000;
 

@@ -3,7 +3,8 @@
 use acpd_core::StopStep;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, prompt_text, words};
+use crate::bench::{Bench, words};
+use crate::steps::prompt_text;
 
 fn close(bench: &mut Bench, client: acpd_core::ids::ClientId) {
     bench.ask(client, 7, "_acpd/session/close", &json!({"session":"s"}));

@@ -5,7 +5,8 @@ use acpd_core::{Batch, Input};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, client_line, reason, words};
+use crate::bench::{Bench, client_line, words};
+use crate::steps::reason;
 use crate::survival::back;
 
 /// Lets the store fail over what a client says, and gives what would have been done.

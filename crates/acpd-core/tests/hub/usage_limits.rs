@@ -3,7 +3,8 @@
 use acpd_core::profile::OnLimit;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, prompt_text};
+use crate::bench::Bench;
+use crate::steps::prompt_text;
 
 const HOUR: u64 = 3_600_000;
 

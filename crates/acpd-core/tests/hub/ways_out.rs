@@ -5,7 +5,8 @@ use acpd_core::profile::OnLost;
 use acpd_core::{HostEvent, Input, StopStep};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, hint, reason, text, words};
+use crate::bench::{Bench, words};
+use crate::steps::{hint, reason, text};
 
 /// Error of gemini for a lost session.
 const GONE: &str = "No previous sessions found for this project.";
