@@ -1,5 +1,5 @@
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -49,13 +49,4 @@ pub fn npm_program_of(bin: &Path, name: impl AsRef<OsStr>, file: &Path) -> Optio
 pub fn uv_tools(home: &Path, variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
     let data = variable("XDG_DATA_HOME").unwrap_or_else(|| home.join(".local/share"));
     data.join("uv/tools")
-}
-
-pub fn uv_program(tool: &Path, name: &str) -> PathBuf {
-    tool.join("bin").join(name)
-}
-
-pub fn uv_packages(tool: &Path) -> Vec<PathBuf> {
-    let libs = fs::read_dir(tool.join("lib")).into_iter().flatten().flatten();
-    libs.map(|lib| lib.path().join("site-packages")).collect()
 }

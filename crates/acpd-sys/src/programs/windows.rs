@@ -56,14 +56,6 @@ pub fn uv_tools(home: &Path, variable: impl Fn(&str) -> Option<PathBuf>) -> Path
     if older.is_dir() { older } else { roaming.join(r"uv\tools") }
 }
 
-pub fn uv_program(tool: &Path, name: &str) -> PathBuf {
-    tool.join("Scripts").join(format!("{name}.exe"))
-}
-
-pub fn uv_packages(tool: &Path) -> Vec<PathBuf> {
-    vec![tool.join(r"Lib\site-packages")]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +79,5 @@ mod tests {
         std::fs::create_dir_all(roaming.join(r"uv\data\tools")).unwrap();
         assert_eq!(look(), roaming.join(r"uv\data\tools"));
         assert!(uv_tools(home.path(), |_| None).starts_with(home.path()));
-        assert!(uv_program(&look(), "agent").ends_with(r"Scripts\agent.exe"));
     }
 }

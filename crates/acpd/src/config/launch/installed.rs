@@ -13,8 +13,9 @@
 //! with the installed package's. Without a version, only packages that the user installed count,
 //! and a cache that was made for exactly this command.
 
+use std::env::consts::EXE_SUFFIX;
 use std::env::home_dir;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use acpd_sys::programs;
@@ -131,15 +132,13 @@ fn node_package(
 fn npx_caches(wanted: &Wanted<'_>, env: &[(OsString, OsString)], home: &Path) -> Vec<PathBuf> {
     let given = |name: &str| variable(env, name).map(PathBuf::from);
     let cache = given("npm_config_cache").unwrap_or_else(|| programs::npm_cache(home, given));
-    let entries = std::fs::read_dir(cache.join("_npx")).into_iter().flatten().flatten();
-    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    folders.sort();
     // The request for which `npx` made the folder.
     let is_for = json!([wanted.text]);
     let fits = |folder: &PathBuf| {
         manifest(folder).is_some_and(|manifest| manifest["_npx"]["packages"] == is_for)
     };
-    folders.into_iter().filter(fits).map(|folder| folder.join("node_modules")).collect()
+    let folders = entries(&cache.join("_npx")).into_iter().filter(fits);
+    folders.map(|folder| folder.join("node_modules")).collect()
 }
 
 /// Returns the package's program in `modules`, if the version is right and `npx` would take this
@@ -173,18 +172,22 @@ fn uv_tool(wanted: &Wanted<'_>, env: &[(OsString, OsString)], home: &Path) -> Op
     let tool = tools.join(&normal);
     if let Some(version) = wanted.version {
         let info = format!("{}-{version}.dist-info", normal.replace('-', "_"));
-        let has = |site: PathBuf| {
-            let names = std::fs::read_dir(site).into_iter().flatten().flatten();
-            names.map(|entry| entry.file_name()).any(|name| is_same(&name, &info))
-        };
-        if !programs::uv_packages(&tool).into_iter().any(has) {
-            return None;
-        }
+        // `lib/python3.13`, or on Windows `Lib` alone.
+        let lib = tool.join("lib");
+        let sites = entries(&lib).into_iter().chain([lib]).map(|lib| lib.join("site-packages"));
+        let is_it =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(&info));
+        sites.flat_map(|site| entries(&site)).find(is_it)?;
     }
-    let program = programs::uv_program(&tool, wanted.name);
-    program.is_file().then_some(program)
+    let program = format!("{}{EXE_SUFFIX}", wanted.name);
+    let programs = ["bin", "Scripts"].map(|folder| tool.join(folder).join(&program));
+    programs.into_iter().find(|program| program.is_file())
 }
 
-fn is_same(name: &OsStr, wanted: &str) -> bool {
-    name.to_str().is_some_and(|name| name.eq_ignore_ascii_case(wanted))
+/// Returns what is in a folder, sorted; nothing if it cannot be read.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    entries.sort();
+    entries
 }
