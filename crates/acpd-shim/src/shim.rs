@@ -327,8 +327,9 @@ impl Shim {
         }
         let lease = self.lease.filter(|_| !linked);
         let end = lease.and_then(|lease| self.alone_since.checked_add(lease));
-        // An expired lease wakes the loop only if it can end the shim now.
-        let wakes = |end: &Instant| *end > Instant::now() || (self.gone && !self.keep_failed);
+        // An expired lease wakes the loop only if it begins the stop or can end the shim now.
+        let can_act = !self.stop.is_begun() || (self.gone && !self.keep_failed);
+        let wakes = |end: &Instant| can_act || *end > Instant::now();
         end.filter(wakes).map_or(next, |end| next.min(end))
     }
 
