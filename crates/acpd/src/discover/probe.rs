@@ -9,13 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use acp_wire::acp::{Implementation, InitializeResult, Services, initialize_params};
-use acp_wire::{ErrorObject, Id, build};
+use acp_wire::{ErrorObject, Id, Message, Outcome, build, parse};
 use acpd_shim::launch::Program;
 use acpd_sys::ladder::{Ladder, Patience, Pauses, Step};
 use acpd_sys::process::{ProcessId, detach_child, reap, reap_orphans, start, try_wait_leader};
 use acpd_sys::tree::Tree;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 /// Longest time for an answer.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -26,13 +24,6 @@ const STEP: Duration = Duration::from_secs(1);
 const ENDED: &str = "it ended before it answered `initialize`";
 /// Longest quote of an agent's last line on stderr, in characters.
 const WORDS: usize = 200;
-
-#[derive(Deserialize)]
-struct Line {
-    id: Option<Id>,
-    result: Option<Box<RawValue>>,
-    error: Option<Box<RawValue>>,
-}
 
 /// The agent's answer, or why there is none.
 type Answer = Result<InitializeResult, String>;
@@ -132,20 +123,26 @@ fn wait(stdout: ChildStdout, leader: u32, stop: &AtomicBool) -> io::Result<Answe
 
 /// Reads up to the answer to `initialize`; `None` if the output ends before.
 fn read_answer(stdout: ChildStdout) -> Option<Answer> {
-    let lines = BufReader::new(stdout).split(b'\n').map_while(Result::ok);
-    let mut answers = lines.filter_map(|line| serde_json::from_slice::<Line>(&line).ok());
-    // Some agents answer with the id as a string.
-    let is_ours = |line: &Line| line.id.as_ref().and_then(Id::as_issued) == Some(1);
-    let Line { result, error, .. } = answers.find(is_ours)?;
-    Some(match (result, error) {
-        (Some(result), _) => InitializeResult::from_raw(&result)
+    let mut lines = BufReader::new(stdout).split(b'\n').map_while(Result::ok);
+    lines.find_map(|line| match parse(&line) {
+        // Some agents answer with the id as a string.
+        Ok(Message::Response { id, outcome }) if id.as_issued() == Some(1) => {
+            Some(answer_of(outcome))
+        }
+        _ => None,
+    })
+}
+
+fn answer_of(outcome: Outcome<'_>) -> Answer {
+    match outcome {
+        Outcome::Result(result) if result.get() == "null" => Err("its answer is empty".to_owned()),
+        Outcome::Result(result) => InitializeResult::from_raw(result)
             .map_err(|error| format!("its answer is unusable: {error}")),
-        (None, Some(error)) => {
-            let ErrorObject { code, message, .. } = ErrorObject::from_raw(&error);
+        Outcome::Error(error) => {
+            let ErrorObject { code, message, .. } = ErrorObject::from_raw(error);
             Err(format!("`initialize` failed: {message} ({code})"))
         }
-        (None, None) => Err("its answer is empty".to_owned()),
-    })
+    }
 }
 
 /// Waits for the end of all processes, whose input is closed; later with signals.
