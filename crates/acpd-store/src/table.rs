@@ -147,12 +147,14 @@ impl Table {
         let columns =
             if key.is_empty() { (*others).to_owned() } else { format!("{key}, {others}") };
         let marks = columns.replace(", ", ", :");
-        let mut sql = format!("INSERT INTO {name} ({columns}) SELECT :{marks} WHERE {condition}");
-        if !key.is_empty() {
+        let update = if key.is_empty() {
+            String::new()
+        } else {
             let set = others.split(", ").map(|column| format!("{column} = excluded.{column}"));
-            let set = set.collect::<Vec<_>>().join(", ");
-            sql += &format!(" ON CONFLICT ({key}) DO UPDATE SET {set}");
-        }
+            format!("ON CONFLICT ({key}) DO UPDATE SET {}", set.collect::<Vec<_>>().join(", "))
+        };
+        let sql =
+            format!("INSERT INTO {name} ({columns}) SELECT :{marks} WHERE {condition} {update}");
         let values: Vec<_> = values.iter().map(|value| value.value()).collect::<Result<_, _>>()?;
         conn.prepare_cached(&sql)?.execute(params_from_iter(values))?;
         Ok(())

@@ -101,7 +101,7 @@ fn cargo_for(system: System, command: &str) -> Result<Command> {
     Ok(cargo)
 }
 
-/// Checks the libraries of [`IN_CI`] for macOS, and runs their tests under Wine.
+/// Checks the libraries that CI checks for macOS, and runs their tests under Wine.
 pub fn in_ci() -> Result {
     let packages: Vec<&str> = IN_CI.iter().flat_map(|package| ["-p", package]).collect();
     check_macos(&packages)?;

@@ -216,7 +216,9 @@ fn give(
         AnswerParams { id: found.id.raw().to_owned(), answer, by: Some(me()), parent: None };
     let given: AnswerResult = ui.door().connect()?.call(method::INTERACTION_ANSWER, &params)?;
     ui.say(text!("{}: {}", verb, described(found)));
-    remembered(found, &given, is_yes).into_iter().for_each(|line| ui.say(line));
+    for line in remembered(found, &given, is_yes) {
+        ui.say(line);
+    }
     Ok(())
 }
 

@@ -324,9 +324,9 @@ impl Clients {
             return;
         }
         attachment.cursor = Cursor::Live;
-        let has_position = std::mem::replace(&mut attachment.has_position, true);
+        let keeps_position = std::mem::replace(&mut attachment.has_position, true) && is_quiet;
         cx.send_all(attachment.deferred.drain(..).map(|(_, effect)| effect));
-        if !(is_quiet && has_position) && !self.tell_cursor(cx, client, journal) && notices {
+        if !keeps_position && !self.tell_cursor(cx, client, journal) && notices {
             cx.send(Effect::Client(client, ToClient::Line(caught_up_line(journal))));
         }
         cx.report(EngineEvent::ClientCaughtUp { client, session });

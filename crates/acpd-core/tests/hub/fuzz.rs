@@ -295,7 +295,8 @@ impl World<'_> {
 }
 
 fn pick_word<'w>(words: &'w str, dice: &mut Dice<'_>) -> &'w str {
-    *dice.pick(&words.split(' ').collect::<Vec<_>>())
+    let words: Vec<&str> = words.split(' ').collect();
+    dice.pick::<&str>(&words)
 }
 
 /// A message of an agent about this session; `named` are ids that it has heard of.

@@ -195,7 +195,7 @@ fn m1_an_agent_answers_for_once_in_its_own_turn_of_a_session_that_it_began_where
     assert_eq!((&heard[0]["id"], chosen), (&json!(7), &json!("y")));
     assert!(bench.snapshot.remembered.is_empty());
     let by = &bench.find(watcher, "_acpd/answered")["params"]["by"];
-    assert_eq!(by["title"], format!("agent `{}` of session `lead`", AGENT));
+    assert_eq!(by["title"], format!("agent `{AGENT}` of session `lead`"));
     assert_eq!(by["name"], AGENT, "what the tool says of itself does not count");
 
     // People decide about calls that are not understood.

@@ -392,7 +392,7 @@ fn a_process_under_an_agent_decides_nothing() {
     let got = bench.got(client);
     let asked = got.iter().find(|line| line["method"] == "session/request_permission");
     if let Some(asked) = asked {
-        bench.select(client, &asked, "y");
+        bench.select(client, asked, "y");
     }
     assert_eq!(bench.heard(), Vec::<Value>::new());
     assert_eq!(pending(&mut bench).len(), 1);

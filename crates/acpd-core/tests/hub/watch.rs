@@ -101,7 +101,7 @@ fn a_watcher_knows_what_somebody_who_asks_is_told() {
         &|bench| bench.chunk("s", "hello"),
         &|bench| asks(bench, 7, &run("make")),
         &|bench| {
-            drop(call(bench, "_acpd/session/rename", &json!({"ref":{"session":"s"},"name":"fix"})))
+            drop(call(bench, "_acpd/session/rename", &json!({"ref":{"session":"s"},"name":"fix"})));
         },
         &|bench| drop(answer(bench, &json!({"kind":"allow"}))),
         &|bench| bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"})),
