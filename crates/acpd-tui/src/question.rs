@@ -340,13 +340,28 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_whose_name_says_the_opposite_has_a_note() {
+    fn choices_say_what_they_do_and_what_always_remembers() {
+        let told = |choice: &Choice| {
+            let note = choice.note.as_ref().map(|note| format!(" | {note}"));
+            format!("{}{}", choice.label, note.unwrap_or_default())
+        };
         let mut asked = question("1-1");
+        let labels: Vec<String> = all(&asked).iter().map(told).collect();
+        assert_eq!(
+            labels,
+            [
+                "allow_once",
+                "allow_always | acpd remembers exactly this: run `make` in /w",
+                "reject_once",
+                "reject_once and say why"
+            ]
+        );
         let Question::Permission { options, .. } = &mut asked.question else { unreachable!() };
         options[0].name = "No, reject it".into();
-        let Choice { label, note, .. } = all(&asked).remove(0);
-        assert_eq!(label.as_str(), "allow once: \"No, reject it\"");
-        assert_eq!(note, Some("the agent's name for it says the opposite".into()));
+        assert_eq!(
+            told(&all(&asked)[0]),
+            "allow once: \"No, reject it\" | the agent's name for it says the opposite"
+        );
     }
 
     #[test]
