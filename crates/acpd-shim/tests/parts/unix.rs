@@ -59,8 +59,10 @@ fn a_stop_finds_every_descendant() {
 }
 
 fn a_daemon_below_an_agent_outlives_it() {
-    let (host, mut daemon) =
-        Host::greeted(sh(&format!("(ACPD_HOST=- setsid sh -c '{STAY}' &) ; {STAY}")));
+    // No `exec` after its pid: during one a process shows no mark, and would count as the agent's.
+    let below = "fifo=$(mktemp -u); mkfifo $fifo; exec 3<>$fifo; rm $fifo
+        (ACPD_HOST=- setsid sh -c 'echo $$; read line <&3' &)";
+    let (host, mut daemon) = Host::greeted(sh(&format!("{below}; {STAY}")));
     let leader = host.started.agent.unwrap();
     let ids = daemon.read_pids(2);
     daemon.say(&ToShim::Signal(Step::Kill));
