@@ -295,7 +295,7 @@ impl Shim {
         }
         if self.exit.is_some() && now >= self.look_at {
             self.look_at = now + self.look;
-            // What a command has left may run for hours.
+            // Processes that a command has left may run for hours.
             let is_left = self.is_command && !self.stop.is_begun();
             self.look = (self.look * 2).min(if is_left { TICK } else { LOOK.1 });
             self.notice_gone();

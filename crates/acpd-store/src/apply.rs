@@ -15,8 +15,8 @@ use crate::code::{STATE_KEYS, event_key, int, kind_code, seq_of};
 use crate::error::StoreError;
 use crate::reader::{event, head};
 use crate::table::{
-    AUTH, CLIENTS, Column, DECISIONS, OUTBOX, PARKED, SECRETS, Stored, TURNS, Table, USAGE, VALUES,
-    number,
+    AUTH, CLIENTS, Column, DECISIONS, OUTBOX, PARKED, SECRETS, Stored, TURN_LINES, TURNS, Table,
+    USAGE, VALUES, number,
 };
 
 pub(crate) struct Apply<'c> {
@@ -283,12 +283,11 @@ impl<'c> Apply<'c> {
         };
         let TurnRow { session, ticket, at, senders, cancelling, .. } = row;
         let senders = (!senders.is_empty()).then(|| senders.clone());
-        self.put(&TURNS, &[session, ticket, &host, &chunk, at, &senders, cancelling])?;
-        let Some(line) = &row.line else { return Ok(()) };
-        self.run(
-            "UPDATE turns SET line = ?3 WHERE session = ?1 AND ticket = ?2",
-            params![session.0, int(*ticket), line.as_ref()],
-        )
+        let columns: [&dyn Column; 7] = [session, ticket, &host, &chunk, at, &senders, cancelling];
+        match &row.line {
+            Some(line) => self.put(&TURN_LINES, &[&columns[..], &[line]].concat()),
+            None => self.put(&TURNS, &columns),
+        }
     }
 
     fn usage(&self, row: &UsageRow) -> Result<(), StoreError> {

@@ -129,6 +129,9 @@ pub(crate) const DECISIONS: Table = Table("decisions", ALWAYS, "id", "what");
 pub(crate) const OUTBOX: Table = Table("outbox", IF_HOST, "host, chunk", "line");
 pub(crate) const PARKED: Table = Table("parked", IF_HOST, "", "host, session, line");
 pub(crate) const SECRETS: Table = Table("secrets", IF_SESSION, "session", "mcp_servers");
+/// Turns whose line is also new.
+pub(crate) const TURN_LINES: Table =
+    Table("turns", ALWAYS, "session, ticket", "host, chunk, at, sender, cancelling, line");
 pub(crate) const TURNS: Table =
     Table("turns", ALWAYS, "session, ticket", "host, chunk, at, sender, cancelling");
 pub(crate) const USAGE: Table = Table(

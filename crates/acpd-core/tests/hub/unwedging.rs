@@ -89,7 +89,7 @@ fn a_turn_whose_cancel_was_ignored_ends_as_unwedged_and_queued_prompts_run() {
     assert!(outcome["reason"].as_str().expect("why").contains("ignored a cancel"), "{outcome}");
     bench.pass(1_000);
     assert_eq!(prompt_text(&bench.bring_back("session/resume")), "new");
-    // What is late belongs to the old turn.
+    // Late lines belong to the old turn.
     bench.expect(a, ["agent_message_chunk", "result 2"]);
 }
 

@@ -82,7 +82,7 @@ struct Family {
 #[derive(Debug)]
 struct KnownShim {
     id: ProcessId,
-    /// Its agent is a command in a terminal.
+    /// The agent is a command in a terminal.
     is_command: bool,
     /// `None` before its hello, and for an agent that is only connected to.
     agent: Option<KnownAgent>,

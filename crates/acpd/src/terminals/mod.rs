@@ -258,7 +258,7 @@ impl Running {
         };
         {
             let mut state = locked(&self.state);
-            // It was reported before.
+            // The end was reported before.
             if state.exit.is_some() {
                 return;
             }
