@@ -8,7 +8,7 @@ use crate::event::EngineEvent;
 use crate::ids::{HostId, IdSource, Requester, Time};
 use crate::input::{Batch, Effect, ToHost};
 use crate::profile::Config;
-use crate::record::Record;
+use crate::record::{Record, Row, RowId};
 use crate::timers::Timers;
 
 /// Maximum length of a log note in characters.
@@ -74,8 +74,12 @@ impl Cx {
         self.out.records.push(record);
     }
 
-    pub(crate) fn record_all(&mut self, records: impl IntoIterator<Item = Record>) {
-        self.out.records.extend(records);
+    pub(crate) fn put(&mut self, row: Row) {
+        self.record(Record::Put(row));
+    }
+
+    pub(crate) fn delete(&mut self, key: RowId) {
+        self.record(Record::Delete(key));
     }
 
     pub(crate) fn send(&mut self, effect: Effect) {

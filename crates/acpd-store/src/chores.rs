@@ -31,6 +31,7 @@ use crate::checkpoint::checkpoint;
 use crate::code::{MAX_SEQ, event_key, int, session_of};
 use crate::connection::LOCK_WAIT;
 use crate::error::StoreError;
+use crate::state::has_session;
 
 /// Bytes of lines that one transaction removes.
 pub(crate) const PIECE: u64 = 256 << 10;
@@ -161,13 +162,12 @@ impl Chores {
     fn look(&mut self, conn: &mut Connection, mut behind: i64) -> Result<Option<i64>, StoreError> {
         let tx = conn.transaction()?;
         let mut next = tx.prepare_cached("SELECT min(key) FROM events WHERE key > ?1")?;
-        let mut known = tx.prepare_cached("SELECT 1 FROM sessions WHERE session = ?1")?;
         for _ in 0..SEEKS {
             let Some(key) = next.query_row([behind], |row| row.get::<_, Option<i64>>(0))? else {
                 return Ok(None);
             };
             let session = session_of(key);
-            if !known.exists([session.0])? {
+            if !has_session(&tx, session)? {
                 self.journals.insert(session);
             }
             behind = event_key(session, MAX_SEQ)?;

@@ -3,8 +3,6 @@
 use acp_wire::StateKey;
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::record::EventKind;
-use serde::Serialize;
-use serde::de::{DeserializeOwned, IntoDeserializer as _};
 
 use crate::error::StoreError;
 
@@ -61,25 +59,6 @@ pub(crate) fn kind_of(code: i64) -> Result<EventKind, StoreError> {
     let mut kinds = kinds.into_iter().chain(STATE_KEYS.map(State));
     let kind = kinds.find(|kind| kind_code(*kind) == code);
     kind.ok_or_else(|| unknown("event kind", &code.to_string()))
-}
-
-/// The word in a column for a value of an enum: the name that serde gives it.
-pub(crate) fn word_code(value: &impl Serialize) -> Result<String, StoreError> {
-    Ok(json_code(value)?.trim_matches('"').to_owned())
-}
-
-pub(crate) fn word_of<T: DeserializeOwned>(what: &str, word: &str) -> Result<T, StoreError> {
-    let value: Result<T, serde::de::value::Error> = T::deserialize(word.into_deserializer());
-    value.map_err(|_| unknown(what, word))
-}
-
-pub(crate) fn json_code(value: &impl Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|error| StoreError::Other(error.to_string()))
-}
-
-/// Reads a column of JSON text. The error does not show the text, which may hold secrets.
-pub(crate) fn json_of<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text).map_err(|_| StoreError::Damaged(format!("unknown form of {what}")))
 }
 
 /// The error of a code that no acpd with this schema writes.

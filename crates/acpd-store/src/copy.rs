@@ -30,7 +30,8 @@ use rusqlite::{Connection, OpenFlags, params};
 use crate::connection::LOCK_WAIT;
 use crate::error::{OpenError, StoreError};
 use crate::files::{remove_files, with_end};
-use crate::table::number;
+use crate::reader::number;
+use crate::state::kind;
 use crate::{checkpoint, chores, schema};
 
 const PAGES: i32 = 256;
@@ -211,7 +212,7 @@ fn read(path: &Path) -> Result<Connection, CopyError> {
         Ok((_, 0)) => Err(CopyError::NoJournal { path: path.into() }),
         Ok((conn, _)) => match schema::check(&conn, path) {
             Err(OpenError::Unreleased { .. }) => Err(CopyError::NoJournal { path: path.into() }),
-            checked => Ok(checked.map(|()| conn)?),
+            checked => Ok(checked.map(|_| conn)?),
         },
         Err(StoreError::Damaged(_)) => Err(CopyError::NoJournal { path: path.into() }),
         Err(source) => Err(OpenError::Store { path: path.into(), source }.into()),
@@ -269,7 +270,7 @@ fn copy(
 fn contents(conn: &Connection, path: &Path) -> Result<CopyReport, CopyError> {
     let read = || -> rusqlite::Result<CopyReport> {
         let bytes = chores::length(conn)?;
-        conn.query_row("SELECT count(*), max(updated) FROM sessions", [], |row| {
+        conn.query_row(schema::sessions(conn)?, [], |row| {
             Ok(CopyReport {
                 file: name(path),
                 bytes,
@@ -312,8 +313,11 @@ fn continue_from(
         )?;
         // Clients know this journal by its old name. Its processes may still serve the daemon that
         // it was copied from.
-        tx.execute_batch(
-            "DELETE FROM clients; DELETE FROM replies; UPDATE hosts SET pid = 0, start = 0;",
+        tx.execute("DELETE FROM state WHERE kind IN (?1, ?2)", [kind::CLIENT, kind::REPLY])?;
+        tx.execute(
+            "UPDATE state SET value = json_set(value, '$.host.pid', 0, '$.host.start', 0) \
+             WHERE kind = ?1",
+            [kind::HOST],
         )?;
         tx.commit()
     };

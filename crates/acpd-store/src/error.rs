@@ -78,7 +78,7 @@ pub enum OpenError {
     NoLog { path: PathBuf, mode: String },
     /// A migration failed; nothing was changed.
     #[error("schema of `{path}` could not be brought up to date: {source}")]
-    Migrate { path: PathBuf, source: rusqlite_migration::Error },
+    Migrate { path: PathBuf, source: rusqlite::Error },
     #[error("`{path}` could not be opened: {source}")]
     Store { path: PathBuf, source: StoreError },
     #[error("a thread for `{path}` could not be started: {source}")]

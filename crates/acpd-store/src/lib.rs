@@ -14,8 +14,8 @@
 //! [`acpd_core::record::Snapshot::apply`] defines what a record means; a property test compares the
 //! SQL with it.
 //!
-//! Architecture invariant: `mcpServers` of a client are in the table `secrets`, in `outbox` until
-//! the line with them is written to its agent, in `asked` until the request with them is answered,
+//! Architecture invariant: `mcpServers` of a client are in rows of kind `SECRET`, in `OUTBOX` until
+//! the line with them is written to its agent, in `ASKED` until the request with them is answered,
 //! and nowhere else.
 
 mod apply;
@@ -31,8 +31,7 @@ mod reader;
 mod schema;
 mod search;
 mod sizes;
-mod snapshot;
-mod table;
+mod state;
 mod usage;
 mod writer;
 

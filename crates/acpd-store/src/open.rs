@@ -15,7 +15,7 @@ use crate::error::{OpenError, StoreError};
 use crate::files::{Files, with_end};
 use crate::reader::Reader;
 use crate::writer::{LONG, Report, Work, Writer};
-use crate::{checkpoint, schema, snapshot};
+use crate::{checkpoint, schema, state};
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
@@ -44,7 +44,7 @@ pub fn open(
     }
     conn.pragma_update(None, "secure_delete", "ON").map_err(sql_failed)?;
     schema::migrate(&mut conn, path)?;
-    let snapshot = snapshot::read(&mut conn).map_err(failed)?;
+    let snapshot = state::snapshot(&mut conn).map_err(failed)?;
 
     let length = chores::length(&conn).map_err(sql_failed)?;
     let files = Files::of(path, length);
@@ -115,7 +115,7 @@ pub fn check(path: &Path, index: &Path) -> Result<(), OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(failed)?;
     conn.busy_timeout(LOCK_WAIT).map_err(failed)?;
-    schema::check(&conn, path)
+    schema::check(&conn, path).map(drop)
 }
 
 /// Bytes of the database and its write-ahead log on disk; `None` if there is no database.

@@ -6,14 +6,14 @@
 use std::path::Path;
 
 use acpd_core::ids::{Seq, SessionKey, Time};
-use acpd_core::record::{EventKind, EventRow, ValueKey};
+use acpd_core::record::{EventKind, EventRow, Row, ValueKey};
 use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, RowIndex, params};
 
-use crate::code::{LIVE, MAX_SEQ, STATE, STATE_KEYS, event_key, kind_of, seq_of, word_of};
+use crate::code::{LIVE, MAX_SEQ, STATE, STATE_KEYS, event_key, kind_of, seq_of};
 use crate::connection::{LOCK_WAIT, connect};
 use crate::error::StoreError;
-use crate::table::{bytes, number};
+use crate::state::{self, kind};
 
 /// A connection that only reads. Blocks for a disk access: keep it off an async thread.
 #[derive(Debug)]
@@ -96,14 +96,13 @@ impl Reader {
     pub fn states(&mut self, session: SessionKey, upto: Seq) -> Result<Vec<EventRow>, StoreError> {
         let tx = self.conn.transaction()?;
         let mut rows = Vec::with_capacity(STATE_KEYS.len());
-        for state_key in STATE_KEYS {
-            let last: Option<i64> = tx
-                .prepare_cached("SELECT seq FROM session_state WHERE session = ?1 AND slot = ?2")?
-                .query_row(params![session.0, state_key as i64], |row| row.get(0))
-                .optional()?;
-            let Some(last) = last else { continue };
-            // `session_state` has the present only. If that is past `upto`, search the journal.
-            let from = if last as u64 <= upto { last as u64 } else { 0 };
+        let Some(journal) = state::journal(&tx, session)? else { return Ok(rows) };
+        for (state_key, last) in STATE_KEYS.into_iter().zip(journal.states) {
+            if last == 0 {
+                continue;
+            }
+            // The row has the present only. If that is past `upto`, search the journal.
+            let from = if last <= upto { last } else { 0 };
             let bounds = params![
                 event_key(session, from)?,
                 event_key(session, upto.min(MAX_SEQ))?,
@@ -123,14 +122,17 @@ impl Reader {
     }
 
     pub fn values(&mut self, session: SessionKey) -> Result<Vec<(ValueKey, Bytes)>, StoreError> {
-        let mut statement = self.conn.prepare_cached(
-            "SELECT key, json FROM session_values WHERE session = ?1 ORDER BY key",
+        let mut values = self.conn.prepare_cached(
+            "SELECT kind, value, line FROM state WHERE kind = ?1 AND owner = ?2 ORDER BY key",
         )?;
-        statement
-            .query_and_then([session.0], |row| {
-                Ok((word_of("value", &row.get::<_, String>(0)?)?, bytes(row, 1)?))
-            })?
-            .collect()
+        let mut rows = values.query(params![kind::VALUE, session.0])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            if let Row::Value { key, json, .. } = state::read(row)? {
+                found.push((key, json));
+            }
+        }
+        Ok(found)
     }
 
     fn page(
@@ -158,17 +160,18 @@ impl Reader {
         session: SessionKey,
         (after, upto): (Seq, Seq),
         max_bytes: usize,
-        mut take: impl FnMut(&Row<'_>) -> Result<usize, StoreError>,
+        mut take: impl FnMut(&rusqlite::Row<'_>) -> Result<usize, StoreError>,
     ) -> Result<(), StoreError> {
         let bounds = params![
             event_key(session, after.min(MAX_SEQ))?,
             event_key(session, upto.min(MAX_SEQ))?,
-            session.0
+            session.0,
+            kind::SESSION
         ];
         let mut statement = self.conn.prepare_cached(&format!(
             "SELECT key, pv, kind, at, line, origin FROM events \
              WHERE key > ?1 AND key <= ?2 {and} \
-             AND EXISTS (SELECT 1 FROM sessions WHERE session = ?3) ORDER BY key"
+             AND EXISTS (SELECT 1 FROM state WHERE kind = ?4 AND owner = ?3) ORDER BY key"
         ))?;
         let mut found = statement.query(bounds)?;
         let mut size = 0;
@@ -180,12 +183,6 @@ impl Reader {
         }
         Ok(())
     }
-}
-
-/// Returns the last position of a journal; `None` if there is no session.
-pub(crate) fn head(conn: &Connection, session: SessionKey) -> Result<Option<Seq>, StoreError> {
-    let mut statement = conn.prepare_cached("SELECT head FROM sessions WHERE session = ?1")?;
-    Ok(statement.query_row([session.0], |row| number(row, 0)).optional()?)
 }
 
 /// The condition of [`Reader::replay`].
@@ -203,7 +200,7 @@ pub(crate) struct Line<'r> {
 }
 
 /// A row of the columns `key, pv, kind, at, line, origin`.
-pub(crate) fn event(session: SessionKey, row: &Row<'_>) -> Result<EventRow, StoreError> {
+pub(crate) fn event(session: SessionKey, row: &rusqlite::Row<'_>) -> Result<EventRow, StoreError> {
     Ok(EventRow {
         session,
         seq: seq_of(row.get(0)?),
@@ -213,4 +210,14 @@ pub(crate) fn event(session: SessionKey, row: &Row<'_>) -> Result<EventRow, Stor
         line: bytes(row, 4)?,
         origin: row.get(5)?,
     })
+}
+
+/// An unsigned number, stored with its bits.
+pub(crate) fn number(row: &rusqlite::Row<'_>, column: impl RowIndex) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(|value| value as u64)
+}
+
+fn bytes(row: &rusqlite::Row<'_>, column: usize) -> Result<Bytes, StoreError> {
+    let blob = row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from)?;
+    Ok(Bytes::copy_from_slice(blob))
 }

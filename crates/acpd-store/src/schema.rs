@@ -1,51 +1,33 @@
 //! The tables and their migrations.
 //!
-//! `PRAGMA user_version` counts the applied migrations. A released migration never changes. Between
-//! two releases there is one migration, which each change extends. `tests/fixtures/vN.sql` has the
-//! statements of migration N and rows for its tables, and changes with it.
+//! `PRAGMA user_version` is the number of the schema. A released schema never changes. Between two
+//! releases there is one new schema, which each change extends. `tests/fixtures/vN.sql` makes a
+//! database of schema N, or what it adds to the one before, with rows of each kind.
 
 use std::path::Path;
 
-use rusqlite::Connection;
-use rusqlite_migration::{M, Migrations};
+use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::OpenError;
 
 /// `application_id` of a journal: "acpd" in ASCII. Schemas that were never released have none.
 const APPLICATION: u32 = 0x6163_7064;
+const VERSION: u32 = 3;
 
-/// Schema 1.
+/// Schema 3.
 ///
 /// - `meta`: one row. `generation` names this journal: a random id for each new file.
-/// - `agents`, `sessions`: `client_meta` is JSON; so are `sessions.options`, `open_tools`,
-///   `children` and `usage`.
-/// - `auth`: whether agents are logged in; `what` is JSON.
-/// - `hosts.inside`: `offset` lies inside a line that is being dropped.
-/// - `parked`: lines for sessions that are not known yet, in the order of `place`, which SQLite
-///   counts up.
-/// - `asked`: open requests to agents; `what` is JSON. It may hold secrets, as `outbox` may, and is
-///   deleted with the answer.
+/// - `state`: rows of [`acpd_core::record::Row`]; `value` is JSON, `line` bytes of a peer. Rows of
+///   kinds `OUTBOX` and `ASKED` may hold secrets, and are deleted with the write and the answer;
+///   those of kind `SECRET` are deleted with the session.
 /// - `events`: the journals. `key` is `session << 36 | seq`, so each journal is one range of the
 ///   table. `kind` stands before `line`: filtering by it must not touch a long line's pages.
-/// - `sessions.head`: last `seq` of the journal, moved once per transaction.
-/// - `sessions.removed`: when the user deleted a session that can still be restored.
-/// - `session_state`: for each state key (`slot` is its code) the `seq` of its last event.
-/// - `turns`: those that have not ended; `sessions.last_ticket` remembers the others. `sender` is
-///   JSON: an object, or since schema 2 an array of them.
-/// - `secrets`: `mcpServers` of clients, until the session is deleted.
-/// - `interactions`: open questions; `session` is 0 for one about a request, `frozen` is JSON.
-/// - `decisions`: remembered decisions; `what` is JSON.
-/// - `clients`, `replies`: clients that may reconnect, and the answers kept for them. `replies.id`
-///   is the raw JSON text of the client's id.
 /// - `usage`: a row for each ended turn, and for each cost reported at another time. It outlives
 ///   its session. `day` is when the day began; `parts` are billionths of a unit. NULL means not
 ///   reported.
 ///
-/// Only `HostGone` and `Unparked` look for a host in `asked` and `parked`. Both are rare and the
-/// tables are small, so an index would cost more than it saves.
-///
-/// Numbers that do not fit a signed integer keep their bits (`last_prompt`).
-const V1: &str = "
+/// Numbers that do not fit a signed integer keep their bits.
+const TABLES: &str = "
 PRAGMA application_id = 1633906788;
 
 CREATE TABLE meta (
@@ -56,92 +38,6 @@ CREATE TABLE meta (
 ) STRICT;
 INSERT INTO meta VALUES (1, lower(hex(randomblob(16))), 0, 0);
 
-CREATE TABLE agents (
-    name TEXT PRIMARY KEY,
-    desired TEXT NOT NULL,
-    fingerprint TEXT NOT NULL,
-    initialize BLOB,
-    resume_lies INTEGER NOT NULL,
-    load_lies INTEGER NOT NULL,
-    client_meta TEXT
-) STRICT;
-
-CREATE TABLE auth (
-    agent TEXT PRIMARY KEY,
-    what TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE hosts (
-    host INTEGER PRIMARY KEY,
-    agent TEXT NOT NULL,
-    pid INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    session INTEGER,
-    ready INTEGER,
-    stopping INTEGER NOT NULL,
-    offset INTEGER NOT NULL DEFAULT 0,
-    inside INTEGER NOT NULL DEFAULT 0,
-    written INTEGER NOT NULL DEFAULT 0
-) STRICT;
-
-CREATE TABLE outbox (
-    host INTEGER NOT NULL,
-    chunk INTEGER NOT NULL,
-    line BLOB NOT NULL,
-    PRIMARY KEY (host, chunk)
-) STRICT;
-
-CREATE TABLE sessions (
-    session INTEGER PRIMARY KEY,
-    head INTEGER NOT NULL DEFAULT 0,
-    last_ticket INTEGER NOT NULL DEFAULT 0,
-    agent TEXT NOT NULL,
-    public_id TEXT NOT NULL,
-    agent_id TEXT NOT NULL,
-    host INTEGER,
-    name TEXT,
-    cwd TEXT NOT NULL,
-    params BLOB NOT NULL,
-    client_meta TEXT,
-    rest TEXT NOT NULL,
-    reason TEXT,
-    restore TEXT,
-    archived INTEGER NOT NULL,
-    mode TEXT,
-    options TEXT NOT NULL,
-    open_tools TEXT NOT NULL,
-    children TEXT NOT NULL,
-    title TEXT,
-    own_title TEXT,
-    prompts INTEGER NOT NULL,
-    heard INTEGER NOT NULL,
-    last_prompt INTEGER NOT NULL,
-    last_outcome TEXT,
-    created INTEGER NOT NULL,
-    updated INTEGER NOT NULL,
-    usage TEXT NOT NULL,
-    removed INTEGER
-) STRICT;
-
-CREATE TABLE secrets (
-    session INTEGER PRIMARY KEY,
-    mcp_servers BLOB NOT NULL
-) STRICT;
-
-CREATE TABLE session_values (
-    session INTEGER NOT NULL,
-    key TEXT NOT NULL,
-    json BLOB NOT NULL,
-    PRIMARY KEY (session, key)
-) STRICT;
-
-CREATE TABLE session_state (
-    session INTEGER NOT NULL,
-    slot INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
-    PRIMARY KEY (session, slot)
-) STRICT, WITHOUT ROWID;
-
 CREATE TABLE events (
     key INTEGER PRIMARY KEY,
     pv INTEGER NOT NULL,
@@ -149,58 +45,6 @@ CREATE TABLE events (
     at INTEGER NOT NULL,
     line BLOB NOT NULL,
     origin TEXT
-) STRICT;
-
-CREATE TABLE turns (
-    session INTEGER NOT NULL,
-    ticket INTEGER NOT NULL,
-    host INTEGER,
-    chunk INTEGER,
-    at INTEGER NOT NULL,
-    sender TEXT,
-    cancelling TEXT,
-    line BLOB,
-    PRIMARY KEY (session, ticket)
-) STRICT;
-
-CREATE TABLE interactions (
-    id INTEGER PRIMARY KEY,
-    session INTEGER NOT NULL,
-    host INTEGER NOT NULL,
-    line BLOB NOT NULL,
-    at INTEGER NOT NULL,
-    frozen TEXT
-) STRICT;
-
-CREATE TABLE parked (
-    place INTEGER PRIMARY KEY,
-    host INTEGER NOT NULL,
-    session TEXT NOT NULL,
-    line BLOB NOT NULL
-) STRICT;
-
-CREATE TABLE asked (
-    id INTEGER PRIMARY KEY,
-    host INTEGER NOT NULL,
-    what TEXT NOT NULL
-) STRICT;
-
-CREATE TABLE decisions (
-    id INTEGER PRIMARY KEY,
-    what TEXT NOT NULL
-) STRICT;
-
-CREATE TABLE clients (
-    token TEXT PRIMARY KEY,
-    received INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE replies (
-    token TEXT NOT NULL,
-    id TEXT NOT NULL,
-    session INTEGER,
-    line BLOB NOT NULL,
-    PRIMARY KEY (token, id)
 ) STRICT;
 
 CREATE TABLE usage (
@@ -224,14 +68,19 @@ CREATE INDEX usage_at ON usage (at);
 CREATE INDEX usage_day ON usage (day);
 ";
 
-/// Schema 2. Not released yet.
-///
-/// - `prompt_keys`: outcomes of prompts with an idempotency key, until the session is deleted. The
-///   key of a prompt that has not ended is in `turns.line`. `outcome` is a JSON object with the
-///   `result` or the `error` of the answer.
-/// - `sessions.replayable` (JSON): the prompts that a replay has to show.
-/// - `sessions.info` (JSON): members of `session_info_update` that are in force, without the title.
-const V2: &str = r#"
+const STATE: &str = "
+CREATE TABLE state (
+    kind INTEGER NOT NULL,
+    owner ANY NOT NULL,
+    key ANY NOT NULL,
+    value TEXT NOT NULL,
+    line BLOB,
+    PRIMARY KEY (kind, owner, key)
+) STRICT, WITHOUT ROWID;
+";
+
+/// Schema 1 was released with acpd 0.2. Schema 2 was not.
+const FROM_1: &str = r#"
 CREATE TABLE prompt_keys (
     session INTEGER NOT NULL,
     key TEXT NOT NULL,
@@ -245,27 +94,143 @@ ALTER TABLE sessions ADD COLUMN replayable TEXT NOT NULL
 ALTER TABLE sessions ADD COLUMN info TEXT;
 "#;
 
-const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2)];
+/// Each table of schema 2 but `meta`, `events` and `usage` becomes rows of `state`. The kinds are
+/// those of [`crate::state::kind`].
+const FROM_2: &str = r#"
+INSERT INTO state SELECT 1, token, 0,
+    json_object('client', json_object('token', token, 'received', received)), NULL FROM clients;
+
+INSERT INTO state SELECT 2, token, id, json_object('reply', json_object(
+    'token', token, 'id', json(id), 'session', session)), line FROM replies;
+
+INSERT INTO state SELECT 3, host, 0, json_object('host', json_object(
+    'host', host, 'agent', agent, 'pid', pid, 'start', start, 'session', session,
+    'ready', ready, 'stopping', json(iif(stopping, 'true', 'false')))), NULL FROM hosts;
+
+INSERT INTO state SELECT 4, host, 0, json_object('read', json_object(
+    'host', host, 'offset', offset, 'inside', json(iif(inside, 'true', 'false')))), NULL FROM hosts;
+
+INSERT INTO state SELECT 5, host, 0, json_object('written', json_object(
+    'host', host, 'chunk', written)), NULL FROM hosts;
+
+INSERT INTO state SELECT 6, host, chunk, json_object('outbox', json_object(
+    'host', host, 'chunk', chunk)), line FROM outbox;
+
+INSERT INTO state SELECT 7, host, place, json_object('parked', json_object(
+    'host', host, 'place', place, 'session', session)), line FROM parked;
+
+INSERT INTO state SELECT 8, id, 0, json_object('asked', json_object(
+    'id', id, 'host', host, 'what', json(what))), NULL FROM asked;
+
+INSERT INTO state SELECT 9, id, 0, json_object('interaction', json_object(
+    'id', id, 'session', nullif(session, 0), 'host', host, 'at', at, 'frozen', json(frozen))),
+    line FROM interactions;
+
+-- Schema 1 had one sender per turn.
+INSERT INTO state SELECT 10, session, ticket, json_object('turn', json_object(
+    'session', session, 'ticket', ticket, 'at', at, 'cancelling', cancelling,
+    'state', json(iif(host IS NULL, '"queued"',
+        json_object('dispatched', json_object('host', host, 'chunk', chunk)))),
+    'senders', json(iif(sender IS NULL, '[]',
+        iif(sender LIKE '[%', sender, '[' || sender || ']'))))), NULL FROM turns;
+
+INSERT INTO state SELECT 11, session, ticket, json_object('prompt', json_object(
+    'session', session, 'ticket', ticket)), line FROM turns WHERE line IS NOT NULL;
+
+INSERT INTO state SELECT 12, session, 0, json_object('session', json_object(
+    'key', session, 'agent', agent, 'public_id', public_id, 'agent_id', agent_id, 'name', name,
+    'cwd', cwd, 'host', host, 'rest', rest, 'reason', reason, 'restore', restore, 'mode', mode,
+    'options', json(options), 'open_tools', json(open_tools), 'children', json(children),
+    'title', title, 'own_title', own_title, 'info', info,
+    'archived', json(iif(archived, 'true', 'false')), 'removed', removed,
+    'client_meta', client_meta, 'last_ticket', last_ticket, 'prompts', prompts,
+    'heard', json(iif(heard, 'true', 'false')), 'last_prompt', json(format('%u', last_prompt)),
+    'replayable', json(replayable), 'last_outcome', last_outcome, 'usage', json(usage),
+    'created', created, 'updated', updated)), params FROM sessions;
+
+INSERT INTO state SELECT 13, session, 0, json_object('journal', json_object(
+    'session', session, 'head', head, 'states', json_array(
+        max(iif(slot = 0, seq, 0)), max(iif(slot = 1, seq, 0)), max(iif(slot = 2, seq, 0)),
+        max(iif(slot = 3, seq, 0)), max(iif(slot = 4, seq, 0)), max(iif(slot = 5, seq, 0))))), NULL
+    FROM sessions LEFT JOIN session_state USING (session) WHERE head > 0 GROUP BY session;
+
+INSERT INTO state SELECT 14, session, 0,
+    json_object('secret', json_object('session', session)), mcp_servers FROM secrets;
+
+INSERT INTO state SELECT 15, session, key,
+    json_object('value', json_object('session', session, 'key', key)), json FROM session_values;
+
+INSERT INTO state SELECT 16, session, key, json_object('prompt_key', json_object(
+    'session', session, 'key', key, 'turn', turn)), outcome FROM prompt_keys;
+
+INSERT INTO state SELECT 17, name, 0, json_object('agent', json_object(
+    'name', name, 'desired', desired, 'fingerprint', fingerprint, 'client_meta', client_meta,
+    'resume_lies', json(iif(resume_lies, 'true', 'false')),
+    'load_lies', json(iif(load_lies, 'true', 'false')))), initialize FROM agents;
+
+INSERT INTO state SELECT 18, agent, 0, json_object('auth', json(what)), NULL FROM auth;
+
+INSERT INTO state SELECT 19, id, 0, json_object('remembered', json(what)), NULL FROM decisions;
+
+DROP TABLE agents;
+DROP TABLE asked;
+DROP TABLE auth;
+DROP TABLE clients;
+DROP TABLE decisions;
+DROP TABLE hosts;
+DROP TABLE interactions;
+DROP TABLE outbox;
+DROP TABLE parked;
+DROP TABLE prompt_keys;
+DROP TABLE replies;
+DROP TABLE secrets;
+DROP TABLE session_state;
+DROP TABLE session_values;
+DROP TABLE sessions;
+DROP TABLE turns;
+"#;
 
 /// Brings the schema up to date, with all missing migrations or none; refuses one of a newer acpd.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    check(conn, path)?;
-    let failed = |source| OpenError::Migrate { path: path.into(), source };
-    Migrations::from_slice(MIGRATIONS).to_latest(conn).map_err(failed)
+    let steps: &[&str] = match check(conn, path)? {
+        0 => &[TABLES, STATE],
+        1 => &[FROM_1, STATE, FROM_2],
+        2 => &[STATE, FROM_2],
+        _ => return Ok(()),
+    };
+    let mut run = || -> rusqlite::Result<()> {
+        let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        steps.iter().try_for_each(|step| tx.execute_batch(step))?;
+        tx.pragma_update(None, "user_version", VERSION)?;
+        tx.commit()
+    };
+    run().map_err(|source| OpenError::Migrate { path: path.into(), source })
 }
 
-/// Refuses a schema of a newer acpd, or one that was never released.
-pub(crate) fn check(conn: &Connection, path: &Path) -> Result<(), OpenError> {
+/// Returns the number of the schema; 0 = no tables. Refuses one of a newer acpd, or one that was
+/// never released.
+pub(crate) fn check(conn: &Connection, path: &Path) -> Result<u32, OpenError> {
     let number = |pragma| {
         conn.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0))
             .map_err(|error| OpenError::Store { path: path.into(), source: error.into() })
     };
-    let (found, known) = (number("user_version")?, MIGRATIONS.len() as u32);
+    let found = number("user_version")?;
     if found > 0 && number("application_id")? != APPLICATION {
         return Err(OpenError::Unreleased { path: path.into() });
     }
-    if found > known {
-        return Err(OpenError::Newer { path: path.into(), found, known });
+    if found > VERSION {
+        return Err(OpenError::Newer { path: path.into(), found, known: VERSION });
     }
-    Ok(())
+    Ok(found)
+}
+
+/// Returns a query for the number of sessions and their last change, which a backup by an earlier
+/// acpd answers, too.
+pub(crate) fn sessions(conn: &Connection) -> rusqlite::Result<&'static str> {
+    let found: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(if found < 3 {
+        "SELECT count(*), max(updated) FROM sessions"
+    } else {
+        "SELECT count(*), max(value ->> '$.session.updated') FROM state WHERE kind = 12"
+    })
 }

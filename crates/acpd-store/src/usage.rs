@@ -7,7 +7,7 @@ use rusqlite::Row;
 
 use crate::error::StoreError;
 use crate::reader::Reader;
-use crate::table::number;
+use crate::reader::number;
 
 impl Reader {
     /// The totals since a time, ordered by key.

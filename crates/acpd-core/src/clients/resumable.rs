@@ -25,7 +25,7 @@ use crate::clients::{Client, Clients, Open};
 use crate::cx::Cx;
 use crate::ids::{ClientId, Requester, SessionKey, Time};
 use crate::input::{Effect, ToClient};
-use crate::record::{ClientState, Record, ReplyRow, Sender};
+use crate::record::{ClientState, ReplyRow, Row, RowId, Sender};
 use crate::timers::{Timer, Timers};
 use crate::views::without_boolean_options;
 
@@ -199,7 +199,7 @@ impl Clients {
         let (token, id) = (known.token.clone(), to.id.clone());
         let row = ReplyRow { token, id, line: line.clone(), session };
         known.replies.insert(to.id.clone(), row.clone());
-        cx.record(Record::Reply(row));
+        cx.put(Row::Reply(row));
     }
 
     pub(crate) fn on_replies_taken(
@@ -268,7 +268,7 @@ impl Clients {
                 let line = build::notification(method::CLIENT_RECEIVED, &lines);
                 cx.send(Effect::Client(client, ToClient::Line(line)));
             }
-            cx.record(Record::Client { token, received });
+            cx.put(Row::Client { token, received });
         }
     }
 
@@ -281,7 +281,7 @@ impl Clients {
 impl Resumable {
     pub(super) fn confirm(&mut self, cx: &mut Cx, id: &Id) {
         if self.replies.remove(id).is_some() {
-            cx.record(Record::ReplyGone { token: self.token.clone(), id: id.clone() });
+            cx.delete(RowId::Reply(self.token.clone(), id.clone()));
         }
     }
 }

@@ -39,7 +39,7 @@ use crate::mcp::client_servers::ClientServers;
 use crate::process::slot::Slot;
 use crate::process::table::Processes;
 use crate::questions::Questions;
-use crate::record::{Dormant, PromptKeyRow, Record};
+use crate::record::{Dormant, PromptKeyRow, Row};
 use crate::requests::Requests;
 use crate::services::AgentServices;
 use crate::session::Session;
@@ -215,8 +215,9 @@ impl Hub {
 
     fn complete(&mut self) {
         self.note_touched();
-        let changed = self.sessions.take_changed();
-        self.cx.record_all(changed.into_iter().map(|row| Record::Session(Box::new(row))));
+        for row in self.sessions.take_changed() {
+            self.cx.put(Row::Session(Box::new(row)));
+        }
         self.tell_watchers();
         self.processes.commit_read(&mut self.cx);
         // Confirmations are records: while the store fails, they would pile up in empty batches.

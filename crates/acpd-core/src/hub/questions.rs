@@ -14,7 +14,7 @@ use crate::mcp::client_servers::CallEnd;
 use crate::params::{path, read};
 use crate::prompt::once;
 use crate::questions::{QuestionPlace, QuestionSubject};
-use crate::record::Record;
+use crate::record::RowId;
 use crate::requests::Requests;
 use crate::session::table::Sessions;
 use crate::tool_calls::call::{Call, update_in};
@@ -198,7 +198,7 @@ impl Hub {
     pub(crate) fn question_closed(&mut self, closed: ClosedQuestion) {
         let ClosedQuestion { question, session, permission, withdrawals } = closed;
         // The row is deleted after the answer is on disk.
-        self.cx.record(Record::InteractionGone { id: question });
+        self.cx.delete(RowId::Interaction(question));
         self.watch.changed(RowKey::Question(question));
         if let Some(time) = permission {
             self.tally.permission.took_ms(time);

@@ -15,6 +15,7 @@
 use std::mem::swap;
 
 use acp_wire::Message;
+use bytes::Bytes;
 
 use crate::budget::Budget;
 use crate::clients::Clients;
@@ -29,7 +30,7 @@ use crate::profile::Config;
 use crate::prompt::prompt_text;
 use crate::questions::Questions;
 use crate::record::{
-    AskedRow, Desired, EventKind, InteractionRow, Purpose, Record, Sender, SessionRow,
+    AskedRow, Desired, EventKind, InteractionRow, Purpose, Record, RowId, Sender, SessionRow,
     SessionState, Snapshot, Steer, TurnRow, TurnStage,
 };
 use crate::requests::Requests;
@@ -44,7 +45,7 @@ use crate::watch::Watch;
 impl Hub {
     /// Starts from a snapshot and adopts the processes of earlier daemons
     /// ([`Effect::Adopt`](crate::Effect::Adopt)). [`Hub::seal`] completes the batch.
-    pub fn recover(snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
+    pub fn recover(mut snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
         let boot = snapshot.boot + 1;
         let mut hub = Hub {
             budget: Budget::new(&snapshot.spent, config.budget.as_ref()),
@@ -79,8 +80,8 @@ impl Hub {
         for row in snapshot.asked.into_values() {
             hub.recover_asked(row);
         }
-        for row in snapshot.turns.into_values() {
-            hub.recover_turn(row);
+        for (place, row) in snapshot.turns {
+            hub.recover_turn(row, snapshot.prompts.remove(&place));
         }
         for row in snapshot.interactions.into_values() {
             hub.recover_interaction(row);
@@ -156,12 +157,12 @@ impl Hub {
         self.requests.ask(id, host, why, self.cx.now);
     }
 
-    fn recover_turn(&mut self, row: TurnRow) {
+    fn recover_turn(&mut self, row: TurnRow, line: Option<Bytes>) {
         let senders = row.senders.into_iter();
         let senders = senders.filter_map(|sender| self.clients.requester(sender)).collect();
         let Some(session) = self.sessions.get_mut(row.session) else { return };
-        let is_known = row.line.is_some();
-        let line = row.line.unwrap_or_default();
+        let is_known = line.is_some();
+        let line = line.unwrap_or_default();
         let prompt = Queued { ticket: row.ticket, senders, line, at: row.at };
         match row.state {
             TurnStage::Queued if is_known => session.queue.push_back(prompt),
@@ -178,7 +179,7 @@ impl Hub {
                     self.arm_cancel(row.session);
                 }
             }
-            TurnStage::Queued | TurnStage::Ended => {}
+            TurnStage::Queued => {}
         }
     }
 
@@ -188,13 +189,13 @@ impl Hub {
             Ok(Message::Request { id, method, .. }) => (id, method),
             // The last update of a tool call that an earlier daemon mirrored.
             Ok(Message::Notification { .. }) => {
-                self.cx.record(Record::InteractionGone { id: row.id });
+                self.cx.delete(RowId::Interaction(row.id));
                 if let Some(key) = row.session.filter(|key| self.sessions.contains_key(key)) {
                     self.append(key, EventKind::Update, row.line, None);
                 }
                 return;
             }
-            _ => return,
+            _ => return self.cx.delete(RowId::Interaction(row.id)),
         };
         if let Some(kind) = RequestKind::of(&method) {
             return self.recover_agent_request(row, (id, kind));
@@ -204,7 +205,7 @@ impl Hub {
         }
         let is_held = match row.session.map(|key| self.sessions.get(&key)) {
             Some(Some(session)) => session.row.host == Some(row.host),
-            Some(None) => return,
+            Some(None) => return self.cx.delete(RowId::Interaction(row.id)),
             None => true,
         };
         self.questions.recover(&mut self.cx, row, is_held);

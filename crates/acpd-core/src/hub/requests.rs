@@ -11,7 +11,7 @@ use crate::input::Effect;
 use crate::mcp::{Brought, put_names};
 use crate::process::slot::{Directory, Waiting};
 use crate::profile::Profile;
-use crate::record::{AskedRow, Purpose, Record};
+use crate::record::{AskedRow, Purpose, Row, RowId};
 use crate::requests::Asked;
 use crate::timers::Timer;
 
@@ -67,7 +67,7 @@ impl Hub {
             self.cx.note(host, &format!("answered request {meant} under the id {id}"));
         }
         self.cx.timers.clear(Timer::Asked(issued));
-        self.cx.record(Record::Answered { id: issued });
+        self.cx.delete(RowId::Asked(issued));
         Some(why)
     }
 
@@ -77,7 +77,7 @@ impl Hub {
         let gone: Vec<_> = gone.collect();
         for (id, _) in &gone {
             self.cx.timers.clear(Timer::Asked(*id));
-            self.cx.record(Record::Answered { id: *id });
+            self.cx.delete(RowId::Asked(*id));
         }
         gone.into_iter().map(|(_, asked)| asked.purpose).collect()
     }
@@ -119,7 +119,7 @@ impl Hub {
         if let Some(&Asked { host, ref purpose, .. }) = self.requests.get(id) {
             let sender = purpose.requester().and_then(|to| self.clients.sender(to));
             let what = purpose.as_record(sender);
-            self.cx.record(Record::Asked(AskedRow { id, host, what }));
+            self.cx.put(Row::Asked(AskedRow { id, host, what }));
         }
     }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::event::EngineEvent;
 use crate::hub::Hub;
 use crate::mcp::client_servers::CallEnd;
-use crate::record::{Purpose, Record};
+use crate::record::{Purpose, Row};
 use crate::timers::Timer;
 use crate::watch::RowKey;
 
@@ -48,7 +48,7 @@ impl Hub {
             EngineEvent::ClientAnswered { to, line } => self.respond(&to, None, line),
             EngineEvent::LenderAsked { client, line } => self.ask_lender(client, line),
             EngineEvent::ServersChanged { session, servers } => {
-                self.cx.record(Record::Secret { session, mcp_servers: servers.clone() });
+                self.cx.put(Row::Secret { session, mcp_servers: servers.clone() });
                 self.session_mut(session).mcp_servers = Some(servers);
             }
             EngineEvent::SessionNoticed { session, severity, text } => {

@@ -41,7 +41,7 @@ use crate::mcp::{
     with_id,
 };
 use crate::params::read;
-use crate::record::{InteractionRow, Record};
+use crate::record::{InteractionRow, Row, RowId};
 use crate::timers::Timer;
 
 pub(crate) const MESSAGE: &str = "mcp/message";
@@ -269,13 +269,13 @@ impl ClientServers {
             Ok(call) => {
                 if is_new {
                     cx.out.durable = true;
-                    cx.record(Record::Interaction(row));
+                    cx.put(Row::Interaction(row));
                 }
                 self.open(cx, id, call);
             }
             Err(error) => {
                 if !is_new {
-                    cx.record(Record::InteractionGone { id });
+                    cx.delete(RowId::Interaction(id));
                 }
                 let line = build::error(&request, &error);
                 cx.answer(host, line);
@@ -403,7 +403,7 @@ impl ClientServers {
     fn end(&mut self, cx: &mut Cx, id: InteractionId) -> Option<Call> {
         let done = self.open.remove(&id)?;
         match done.caller {
-            Caller::Agent(..) => cx.record(Record::InteractionGone { id }),
+            Caller::Agent(..) => cx.delete(RowId::Interaction(id)),
             Caller::Tool(_) => cx.timers.clear(Timer::Lent(id)),
         }
         Some(done)

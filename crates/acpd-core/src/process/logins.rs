@@ -34,7 +34,7 @@ use crate::offer::is_offered;
 use crate::process::slot::{LoginRepeat, Slot, State, StopWhy, WaitFor, Waiting};
 use crate::process::table::{Processes, mark};
 use crate::profile::Config;
-use crate::record::{AuthRow, Desired, Record};
+use crate::record::{AuthRow, Desired, Row};
 
 const PROMPT: &str = "session/prompt";
 
@@ -65,7 +65,7 @@ impl Processes {
         let method = old.and_then(|row| row.method.clone());
         let row = AuthRow { agent: profile.to_owned(), state, since, source, method };
         self.logins.insert(profile.to_owned(), row.clone());
-        cx.record(Record::Auth(row));
+        cx.put(Row::Auth(row));
         mark(&mut self.changed, profile);
         self.watch_login(cx, profile);
         let notice =
@@ -79,7 +79,7 @@ impl Processes {
             && row.method != method
         {
             row.method = method;
-            cx.record(Record::Auth(row.clone()));
+            cx.put(Row::Auth(row.clone()));
         }
     }
 

@@ -6,10 +6,11 @@ use acp_wire::acp::{AgentCapabilities, AuthMethod, Implementation, InitializeRes
 use acpd_api::{AgentState, Reason};
 use bytes::Bytes;
 
+use crate::cx::Cx;
 use crate::ids::{HostId, Requester, SessionKey, Time};
 use crate::input::StopStep;
 use crate::profile::Profile;
-use crate::record::{Adoption, AgentRow, HostState, NewSession};
+use crate::record::{Adoption, AgentRow, HostState, NewSession, RowId};
 
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
@@ -36,6 +37,8 @@ pub(crate) struct Slot {
     pub(crate) waiting: Vec<Waiting>,
     pub(super) watchers: Vec<Requester>,
     pub(super) parked: BTreeMap<String, Parked>,
+    /// Place of the last parked line.
+    pub(super) last_parked: u64,
 }
 
 #[derive(Debug, Default)]
@@ -51,15 +54,22 @@ pub(super) struct Failures {
 #[derive(Debug, Default)]
 pub(crate) struct Parked {
     pub(crate) lines: Vec<Bytes>,
+    /// Of all lines that came.
+    places: Vec<u64>,
     pub(crate) bytes: usize,
     /// Some lines were skipped.
     pub(crate) is_cut: bool,
 }
 
 impl Parked {
-    pub(crate) fn push(&mut self, line: Bytes) {
+    pub(crate) fn push(&mut self, place: u64, line: Bytes) {
         self.bytes += line.len();
         self.lines.push(line);
+        self.places.push(place);
+    }
+
+    pub(super) fn delete(&self, cx: &mut Cx, host: HostId) {
+        self.places.iter().for_each(|place| cx.delete(RowId::Parked(host, *place)));
     }
 }
 

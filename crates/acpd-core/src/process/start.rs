@@ -36,7 +36,7 @@ use crate::offer::copy;
 use crate::process::slot::{AgentInfo, Asker, Failures, Host, Slot, State, StopWhy};
 use crate::process::table::{OutputEnd, Processes};
 use crate::profile::{Config, Profile, Sharing};
-use crate::record::{AgentRow, Desired, HostState, Record};
+use crate::record::{AgentRow, Desired, HostState, Record, Row};
 use crate::timers::Timer;
 
 /// Every `BY_AGE`-th place goes to the longest waiting slot.
@@ -115,8 +115,9 @@ impl Processes {
         };
         slot.since = row.ready.unwrap_or(cx.now);
         slot.reason = Some("being taken over from the last daemon".to_owned());
-        for (session, line) in take(&mut state.parked) {
-            slot.parked.entry(session).or_default().push(line);
+        for (place, (session, line)) in take(&mut state.parked) {
+            slot.parked.entry(session).or_default().push(place, line);
+            slot.last_parked = place;
         }
         let mut host = Host::recovered(&state);
         // The credentials are at least as old as the process.
@@ -361,7 +362,7 @@ impl Processes {
             // Another version of the agent may support its advertised methods.
             known.forget_lies();
         }
-        cx.record(Record::Agent(known.row.clone()));
+        cx.put(Row::Agent(known.row.clone()));
     }
 
     fn bad_start(

@@ -32,7 +32,7 @@ use crate::process::slot::{
     AgentInfo, Directory, Host, Parked, Slot, State, StopWhy, WaitFor, Waiting,
 };
 use crate::profile::{Config, Profile};
-use crate::record::{AgentRow, AuthRow, Desired, HostRow, Record};
+use crate::record::{AgentRow, AuthRow, Desired, HostRow, Record, Row};
 use crate::timers::{Timer, Timers};
 
 /// Bytes for new sessions of one process. An adoption has its own limit.
@@ -157,7 +157,7 @@ impl Processes {
     ) {
         let row = &mut self.known_mut(profile).row;
         change(row);
-        cx.record(Record::Agent(row.clone()));
+        cx.put(Row::Agent(row.clone()));
     }
 
     pub(crate) fn set_desired(&mut self, cx: &mut Cx, profile: &str, desired: Desired) {
@@ -205,7 +205,7 @@ impl Processes {
     pub(crate) fn commit_read(&mut self, cx: &mut Cx) {
         for (host, OutputEnd { offset, inside }) in take(&mut self.read) {
             if self.by_host.contains_key(&host) {
-                cx.record(Record::HostOffset { host, offset, inside });
+                cx.put(Row::Read { host, offset, inside });
                 cx.send(Effect::Host(host, ToHost::Ack(offset)));
             }
         }
@@ -261,7 +261,7 @@ impl Processes {
     pub(super) fn save(&self, cx: &mut Cx, id: SlotId) {
         let slot = &self[&id];
         let Some(host) = slot.host() else { return };
-        cx.record(Record::Host(HostRow {
+        cx.put(Row::Host(HostRow {
             host: host.id,
             agent: slot.profile.clone(),
             pid: host.pid.unwrap_or(0),
@@ -350,10 +350,11 @@ impl Processes {
     }
 
     pub(crate) fn park(&mut self, cx: &mut Cx, process: Process, session: &str, line: &Bytes) {
-        let parked = &mut self.slot_mut(process.slot).parked;
-        parked.entry(session.to_owned()).or_default().push(line.clone());
-        let (host, session, line) = (process.host, session.to_owned(), line.clone());
-        cx.record(Record::Parked { host, session, line });
+        let slot = self.slot_mut(process.slot);
+        slot.last_parked += 1;
+        let (host, place, session) = (process.host, slot.last_parked, session.to_owned());
+        slot.parked.entry(session.clone()).or_default().push(place, line.clone());
+        cx.put(Row::Parked { host, place, session, line: line.clone() });
     }
 
     /// Skips a line about an unknown session, for lack of room.
@@ -390,17 +391,15 @@ impl Processes {
     ) -> Vec<Bytes> {
         let parked = self.slot_mut(process.slot).parked.remove(session);
         let Some(parked) = parked else { return Vec::new() };
-        cx.record(Record::Unparked { host: process.host, session: Some(session.to_owned()) });
+        parked.delete(cx, process.host);
         parked.lines
     }
 
     /// Drops all lines, because no open request can name a session.
     pub(crate) fn drop_parked(&mut self, cx: &mut Cx, process: Process) {
         let parked = take(&mut self.slot_mut(process.slot).parked);
-        if !parked.is_empty() {
-            cx.record(Record::Unparked { host: process.host, session: None });
-        }
         for (session, parked) in parked {
+            parked.delete(cx, process.host);
             let count = parked.lines.len();
             let text = format!("skipped {count} lines for the unknown session `{session}`");
             cx.note(process.host, &text);
@@ -431,7 +430,7 @@ impl Processes {
     pub(crate) fn write_named(&mut self, cx: &mut Cx, id: SlotId, line: Bytes) -> u64 {
         let Some(process) = self.get_mut(id).and_then(Slot::host_mut) else { return 0 };
         let (host, chunk) = (process.id, process.outbox.push(line.len()));
-        cx.record(Record::Outbox { host, chunk, line: line.clone() });
+        cx.put(Row::Outbox { host, chunk, line: line.clone() });
         cx.send(Effect::Host(host, ToHost::Write { chunk, line }));
         chunk
     }

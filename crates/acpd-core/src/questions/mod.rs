@@ -50,7 +50,7 @@ use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use crate::input::{Effect, FileService, ToClient};
 use crate::params::session_roots;
 use crate::questions::question::{Decisions, OpenQuestion, QuestionKind};
-use crate::record::{EventKind, InteractionRow, Record, SessionRow};
+use crate::record::{EventKind, InteractionRow, RowId, SessionRow};
 use crate::tool_calls::call::Call;
 use crate::tool_calls::frozen::Frozen;
 use crate::views::{Responder, sentence};
@@ -209,7 +209,7 @@ impl Questions {
         let Ok(mut question) = read else { return };
         if !is_held {
             // The question came during a restore, which starts over.
-            cx.record(Record::InteractionGone { id: row.id });
+            cx.delete(RowId::Interaction(row.id));
             return question.cancel(cx);
         }
         let is_permission = matches!(question.kind, QuestionKind::Permission(_));
@@ -236,7 +236,7 @@ impl Questions {
             return question.reply(cx, |id| build::response(id, &answer));
         }
         let id = InteractionId(cx.ids.issue());
-        cx.record_all(question.row(id).map(Record::Interaction));
+        question.save(cx, id);
         self.open.insert(id, question);
         self.look_or_ask(cx, place, id, 0);
     }
@@ -280,7 +280,7 @@ impl Questions {
             frozen.take_file(at, content);
         }
         // The question is on disk before it is shown.
-        cx.record_all(open.row(id).map(Record::Interaction));
+        open.save(cx, id);
         cx.out.durable = true;
         self.look_or_ask(cx, place, id, at + 1);
         true

@@ -25,7 +25,7 @@ use crate::event::{ClosedQuestion, EngineEvent};
 use crate::fault::Fault;
 use crate::gist::gist;
 use crate::ids::{ClientId, HostId, InteractionId, Requester, SessionKey, Time};
-use crate::record::{InteractionRow, Record, SessionRow};
+use crate::record::{InteractionRow, Row, RowId, SessionRow};
 use crate::tool_calls::frozen::Frozen;
 use crate::views::{Responder, with_known_session, with_own_content};
 
@@ -208,9 +208,10 @@ impl OpenQuestion {
     }
 
     /// acpd's own question has no row.
-    pub(super) fn row(&self, id: InteractionId) -> Option<InteractionRow> {
-        let (session, host, line) = (self.session(), self.host()?, self.line.clone());
-        Some(InteractionRow { id, session, host, line, at: self.at, frozen: self.frozen.clone() })
+    pub(super) fn save(&self, cx: &mut Cx, id: InteractionId) {
+        let Some(host) = self.host() else { return };
+        let (session, line, frozen) = (self.session(), self.line.clone(), self.frozen.clone());
+        cx.put(Row::Interaction(InteractionRow { id, session, host, line, at: self.at, frozen }));
     }
 
     fn message(&self) -> Cow<'_, str> {
@@ -467,7 +468,7 @@ impl Decisions {
             self.known.push(new.clone());
         }
         let id = new.id;
-        cx.record(Record::Remembered(new));
+        cx.put(Row::Remembered(new));
         Some(id)
     }
 
@@ -476,7 +477,7 @@ impl Decisions {
             return Err(Fault::invalid(format!("no decision {id} is remembered"))
                 .hint("`acpctl policy ls` lists them"));
         }
-        cx.record(Record::Unremembered { id });
+        cx.delete(RowId::Remembered(id));
         Ok(())
     }
 

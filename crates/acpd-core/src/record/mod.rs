@@ -1,12 +1,13 @@
 //! Records of a batch, applied in one transaction. [`Snapshot::apply`] defines each record; the
 //! store does the same in SQL, and a property test compares the two.
 //!
-//! Architecture invariant: secrets are only in [`Record::Secret`], which the store keeps in a table
-//! of its own; in [`Record::Outbox`], until the line is written to the agent; and in
-//! [`Record::Asked`], until the request is answered.
+//! Architecture invariant: secrets are only in [`Row::Secret`], until the session is deleted; in
+//! [`Row::Outbox`], until the line is written to the agent; and in [`Row::Asked`], until the request
+//! is answered.
 
 mod forked;
 mod purpose;
+mod row;
 mod snapshot;
 mod usage;
 
@@ -26,6 +27,7 @@ pub use acpd_policy::Remembered;
 pub use forked::{ForkPoint, Forked};
 pub(crate) use purpose::SET_TITLE;
 pub use purpose::{Adoption, NewSession, Opener, Purpose, Steer, Wanted};
+pub use row::{JournalRow, Row, RowId};
 pub use snapshot::{ClientState, HostState, SessionState, Snapshot, Spent};
 pub use usage::{Counter, Used, When};
 
@@ -36,100 +38,33 @@ pub enum Record {
         /// From 1.
         boot: u64,
     },
-    Agent(AgentRow),
-    Auth(AuthRow),
-    /// Written before the first line to the process. Without a process id until it runs.
-    Host(HostRow),
-    /// Drops the outbox, parked lines, open requests and interactions of a process.
-    HostGone {
-        host: HostId,
-    },
-    /// Output up to this offset is part of this or an earlier transaction.
-    HostOffset {
-        host: HostId,
-        /// Byte offset, just after a line unless `inside`.
-        offset: u64,
-        /// The offset lies inside a line over the limit, whose end is dropped.
-        inside: bool,
-    },
-    /// A line about a session that the agent has not named yet.
-    Parked {
-        host: HostId,
-        session: String,
-        line: Bytes,
-    },
-    Unparked {
-        host: HostId,
-        /// `None` = all sessions.
-        session: Option<String>,
-    },
-    Asked(AskedRow),
-    /// The request was answered, or its answer no longer matters.
-    Answered {
-        id: u64,
-    },
-    /// A line to a process that may be unwritten.
-    Outbox {
-        host: HostId,
-        /// From 1 per process.
-        chunk: u64,
-        /// Without its newline.
-        line: Bytes,
-    },
-    /// Drops lines up to this number from the outbox.
+    /// Adds a row, or replaces the one with its key.
+    Put(Row),
+    Delete(RowId),
+    /// Puts [`Row::Written`] and deletes the lines up to this number from the outbox.
     Written {
         host: HostId,
         chunk: u64,
     },
-    /// Replaces a session's facts except `head`, which events move.
-    Session(Box<SessionRow>),
-    /// The client's `mcpServers` (JSON text). May hold secrets.
-    Secret {
-        session: SessionKey,
-        mcp_servers: Bytes,
+    /// Deletes the rows of a process. The engine closes its requests and interactions itself.
+    HostGone {
+        host: HostId,
     },
-    /// Replaces a value from the agent's result, for later attaches.
-    Value {
-        session: SessionKey,
-        key: ValueKey,
-        json: Bytes,
+    /// Deletes a client with the answers kept for it.
+    ClientGone {
+        token: String,
     },
-    /// Removes a session with its journal, turns, values and secrets.
+    /// Deletes the rows of a session and its journal.
     SessionRemoved {
         session: SessionKey,
     },
     Event(EventRow),
     /// Copies the journal of a forked session, unless the fork has a journal already.
     Forked(Forked),
-    Turn(TurnRow),
-    PromptKey(PromptKeyRow),
     Usage(UsageRow),
-    Interaction(InteractionRow),
-    InteractionGone {
-        id: InteractionId,
-    },
-    Client {
-        token: String,
-        /// Lines that are processed in this or an earlier transaction.
-        received: u64,
-    },
-    /// Drops the client's kept answers.
-    ClientGone {
-        token: String,
-    },
-    Remembered(Remembered),
-    Unremembered {
-        id: i64,
-    },
-    /// An answer, kept until the client confirms it.
-    Reply(ReplyRow),
-    ReplyGone {
-        token: String,
-        id: Id,
-    },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedRow {
     /// Unique across daemons.
     pub id: u64,
@@ -144,16 +79,17 @@ pub enum Preset {
     Option { option: String, value: String },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyRow {
     pub token: String,
     pub id: Id,
+    #[serde(skip)]
     pub line: Bytes,
     /// The client is attached when it gets the answer.
     pub session: Option<SessionKey>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ValueKey {
     Modes,
@@ -170,13 +106,15 @@ impl ValueKey {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AgentRow {
     pub name: String,
     pub desired: Desired,
     /// Identifies the launch line that gave this `initialize` result.
     pub fingerprint: String,
     /// As the agent sent it.
+    #[serde(skip)]
     pub initialize: Option<Bytes>,
     /// The agent advertised `session/resume`, but answered "method not found".
     pub resume_lies: bool,
@@ -186,7 +124,6 @@ pub struct AgentRow {
     pub client_meta: Option<String>,
 }
 
-/// Stored as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthRow {
     pub agent: String,
@@ -210,7 +147,8 @@ pub enum Desired {
     Down,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HostRow {
     pub host: HostId,
     pub agent: String,
@@ -224,7 +162,8 @@ pub struct HostRow {
     pub stopping: bool,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SessionRow {
     pub key: SessionKey,
     pub agent: String,
@@ -236,6 +175,7 @@ pub struct SessionRow {
     pub name: Option<String>,
     pub cwd: String,
     /// `session/new` params as first accepted (JSON object), without `mcpServers`.
+    #[serde(skip)]
     pub params: Bytes,
     pub host: Option<HostId>,
     /// State while no process holds the session.
@@ -261,6 +201,8 @@ pub struct SessionRow {
     pub removed: Option<Time>,
     /// Client extensions (JSON object), see [`crate::profile::Profile::client_meta`].
     pub client_meta: Option<String>,
+    /// Last number in the queue, see [`TurnRow::ticket`].
+    pub last_ticket: u64,
     /// Dispatched prompts; also the number of the last turn.
     pub prompts: u64,
     /// The agent has sent something in a turn, or ended one, so there may be a conversation to
@@ -303,7 +245,6 @@ impl SessionRow {
     }
 }
 
-/// Stored as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Child {
     pub public_id: String,
@@ -387,7 +328,7 @@ pub enum ReadStyle {
     Commands,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnRow {
     pub session: SessionKey,
     /// Order in the session's queue; never reused within a session.
@@ -397,17 +338,16 @@ pub struct TurnRow {
     /// Clients with a token: the sender, and those that repeated the prompt with its key.
     pub senders: Vec<Sender>,
     pub cancelling: Option<Canceller>,
-    /// The client's `session/prompt` line; `None` keeps the stored one.
-    pub line: Option<Bytes>,
 }
 
 /// Outcome of a prompt with an idempotency key, kept as long as its session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptKeyRow {
     pub session: SessionKey,
     pub key: String,
     pub turn: u64,
     /// JSON object with the `result` or the `error` of the answer.
+    #[serde(skip)]
     pub outcome: Bytes,
 }
 
@@ -421,14 +361,13 @@ pub enum Canceller {
     Acpd,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TurnStage {
     /// Waits for earlier turns or for the session.
     Queued,
     /// Given to a process as line `chunk`.
     Dispatched { host: HostId, chunk: u64 },
-    /// The journal has the outcome.
-    Ended,
 }
 
 /// Usage as the agent reported it. Outlives its session.
@@ -445,19 +384,19 @@ pub struct UsageRow {
     pub cost: Option<Cost>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InteractionRow {
     pub id: InteractionId,
     pub session: Option<SessionKey>,
     pub host: HostId,
     /// With the agent's id. A notification is the line for the session's journal if the daemon ends
     /// before the command's output is known.
+    #[serde(skip)]
     pub line: Bytes,
     pub at: Time,
     pub frozen: Option<Box<Frozen>>,
 }
 
-/// Stored as JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SteerForm {

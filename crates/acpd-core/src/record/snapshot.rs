@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use crate::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use crate::record::{
-    AgentRow, AskedRow, AuthRow, HostRow, InteractionRow, PromptKeyRow, Record, ReplyRow,
-    SessionRow, TurnRow, TurnStage, UsageRow,
+    AgentRow, AskedRow, AuthRow, HostRow, InteractionRow, JournalRow, PromptKeyRow, Record,
+    ReplyRow, Row, RowId, SessionRow, TurnRow, UsageRow,
 };
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Snapshot {
     pub sessions: BTreeMap<SessionKey, SessionState>,
     /// Turns that have not ended, by session and ticket.
     pub turns: BTreeMap<(SessionKey, u64), TurnRow>,
+    /// The lines of these turns.
+    pub prompts: BTreeMap<(SessionKey, u64), Bytes>,
     pub prompt_keys: BTreeMap<(SessionKey, String), PromptKeyRow>,
     pub interactions: BTreeMap<InteractionId, InteractionRow>,
     pub asked: BTreeMap<u64, AskedRow>,
@@ -61,8 +63,8 @@ pub struct HostState {
     pub offset: u64,
     /// The offset lies inside a line over the limit, whose end is dropped.
     pub inside: bool,
-    /// Lines with the agent's ids of their sessions, in order.
-    pub parked: Vec<(String, Bytes)>,
+    /// Lines with the agent's ids of their sessions, by place.
+    pub parked: BTreeMap<u64, (String, Bytes)>,
     /// Possibly unwritten lines.
     pub outbox: BTreeMap<u64, Bytes>,
     pub written: u64,
@@ -78,79 +80,63 @@ pub struct ClientState {
 pub struct SessionState {
     pub row: SessionRow,
     pub head: Seq,
-    pub last_ticket: u64,
     /// The client's `mcpServers` (JSON array).
     pub mcp_servers: Option<Bytes>,
 }
 
 impl Snapshot {
-    /// An event only moves its session's head. Records about missing things are ignored.
+    /// Returns whether the owner of a new row exists, and no request or question outlives its owner.
+    /// The engine writes no other records, so the store does not check them.
+    pub fn fits(&self, record: &Record) -> bool {
+        let asks = |host: &HostId| {
+            self.asked.values().any(|row| row.host == *host)
+                || self.interactions.values().any(|row| row.host == *host)
+        };
+        let asks_in = |session| self.interactions.values().any(|row| row.session == Some(session));
+        let (host, session) = match record {
+            Record::Put(Row::Reply(row)) => return self.clients.contains_key(&row.token),
+            Record::HostGone { host } => return !asks(host),
+            Record::SessionRemoved { session } => return !asks_in(*session),
+            Record::Put(row) => match row {
+                Row::Read { host, .. } | Row::Outbox { host, .. } | Row::Parked { host, .. } => {
+                    (Some(*host), None)
+                }
+                Row::Asked(row) => (Some(row.host), None),
+                Row::Interaction(row) => (Some(row.host), row.session),
+                Row::Turn(row) => (None, Some(row.session)),
+                Row::PromptKey(row) => (None, Some(row.session)),
+                Row::Prompt { session, .. } | Row::Secret { session, .. } => (None, Some(*session)),
+                Row::Value { session, .. } => (None, Some(*session)),
+                _ => (None, None),
+            },
+            Record::Written { host, .. } => (Some(*host), None),
+            Record::Event(row) => (None, Some(row.session)),
+            Record::Forked(fork) => (None, Some(fork.session)),
+            _ => (None, None),
+        };
+        host.is_none_or(|host| self.hosts.contains_key(&host))
+            && session.is_none_or(|session| self.sessions.contains_key(&session))
+    }
+
+    /// An event only moves its session's head.
     pub fn apply(&mut self, record: &Record) {
         match record {
             Record::Boot { boot } => self.boot = *boot,
-            Record::Agent(row) => {
-                self.agents.insert(row.name.clone(), row.clone());
-            }
-            Record::Auth(row) => {
-                self.auth.insert(row.agent.clone(), row.clone());
-            }
-            Record::Host(row) => {
-                self.hosts.entry(row.host).or_default().row = row.clone();
-            }
-            Record::HostGone { host } => {
-                self.hosts.remove(host);
-                self.interactions.retain(|_, row| row.host != *host);
-                self.asked.retain(|_, row| row.host != *host);
-            }
-            Record::HostOffset { host, offset, inside } => {
-                if let Some(state) = self.hosts.get_mut(host) {
-                    state.offset = *offset;
-                    state.inside = *inside;
-                }
-            }
-            Record::Parked { host, session, line } => {
-                if let Some(state) = self.hosts.get_mut(host) {
-                    state.parked.push((session.clone(), line.clone()));
-                }
-            }
-            Record::Unparked { host, session } => {
-                if let Some(state) = self.hosts.get_mut(host) {
-                    state.parked.retain(|(of, _)| session.as_ref().is_some_and(|gone| gone != of));
-                }
-            }
-            Record::Asked(row) if self.hosts.contains_key(&row.host) => {
-                self.asked.insert(row.id, row.clone());
-            }
-            Record::Asked(_) => {}
-            Record::Answered { id } => {
-                self.asked.remove(id);
-            }
-            Record::Outbox { host, chunk, line } => {
-                if let Some(state) = self.hosts.get_mut(host) {
-                    state.outbox.insert(*chunk, line.clone());
-                }
-            }
+            Record::Put(row) => self.put(row.clone()),
+            Record::Delete(key) => self.delete(key),
             Record::Written { host, chunk } => {
                 if let Some(state) = self.hosts.get_mut(host) {
                     state.outbox = state.outbox.split_off(&(chunk + 1));
                     state.written = *chunk;
                 }
             }
-            Record::Session(row) => {
-                self.last_session = self.last_session.max(row.key.0);
-                self.sessions.entry(row.key).or_default().row.clone_from(row);
-            }
-            Record::Secret { session, mcp_servers } => {
-                if let Some(state) = self.sessions.get_mut(session) {
-                    state.mcp_servers = Some(mcp_servers.clone());
-                }
-            }
-            Record::Value { .. } => {}
+            Record::HostGone { host } => drop(self.hosts.remove(host)),
+            Record::ClientGone { token } => drop(self.clients.remove(token)),
             Record::SessionRemoved { session } => {
                 self.sessions.remove(session);
                 self.turns.retain(|(of, _), _| of != session);
+                self.prompts.retain(|(of, _), _| of != session);
                 self.prompt_keys.retain(|(of, _), _| of != session);
-                self.interactions.retain(|_, row| row.session != Some(*session));
             }
             Record::Event(row) => {
                 if let Some(state) = self.sessions.get_mut(&row.session) {
@@ -164,54 +150,96 @@ impl Snapshot {
                 }
             }
             Record::Forked(_) => {}
-            Record::Turn(row) => self.apply_turn(row),
-            Record::PromptKey(row) if self.sessions.contains_key(&row.session) => {
-                self.prompt_keys.insert((row.session, row.key.clone()), row.clone());
-            }
-            Record::PromptKey(_) => {}
             Record::Usage(row) => self.spent.add(row),
-            Record::Interaction(row) => {
-                self.interactions.insert(row.id, row.clone());
+        }
+    }
+
+    /// Owners come first in the order of the store.
+    pub fn put(&mut self, row: Row) {
+        match row {
+            Row::Client { token, received } => {
+                self.clients.entry(token).or_default().received = received;
             }
-            Record::InteractionGone { id } => {
-                self.interactions.remove(id);
-            }
-            Record::Client { token, received } => {
-                self.clients.entry(token.clone()).or_default().received = *received;
-            }
-            Record::ClientGone { token } => {
-                self.clients.remove(token);
-            }
-            Record::Remembered(row) => {
-                self.remembered.insert(row.id, row.clone());
-            }
-            Record::Unremembered { id } => {
-                self.remembered.remove(id);
-            }
-            Record::Reply(row) => {
+            Row::Reply(row) => {
                 if let Some(client) = self.clients.get_mut(&row.token) {
-                    client.replies.insert(row.id.clone(), row.clone());
+                    client.replies.insert(row.id.clone(), row);
                 }
             }
-            Record::ReplyGone { token, id } => {
+            Row::Host(row) => {
+                let state = self.hosts.entry(row.host).or_default();
+                state.row = row;
+            }
+            Row::Read { host, offset, inside } => {
+                if let Some(state) = self.hosts.get_mut(&host) {
+                    (state.offset, state.inside) = (offset, inside);
+                }
+            }
+            Row::Written { host, chunk } => {
+                if let Some(state) = self.hosts.get_mut(&host) {
+                    state.written = chunk;
+                }
+            }
+            Row::Outbox { host, chunk, line } => {
+                if let Some(state) = self.hosts.get_mut(&host) {
+                    state.outbox.insert(chunk, line);
+                }
+            }
+            Row::Parked { host, place, session, line } => {
+                if let Some(state) = self.hosts.get_mut(&host) {
+                    state.parked.insert(place, (session, line));
+                }
+            }
+            Row::Asked(row) => drop(self.asked.insert(row.id, row)),
+            Row::Interaction(row) => drop(self.interactions.insert(row.id, row)),
+            Row::Turn(row) => drop(self.turns.insert((row.session, row.ticket), row)),
+            Row::Prompt { session, ticket, line } => {
+                self.prompts.insert((session, ticket), line);
+            }
+            Row::Journal(JournalRow { session, head, .. }) => {
+                if let Some(state) = self.sessions.get_mut(&session) {
+                    state.head = head;
+                }
+            }
+            Row::Session(row) => {
+                self.last_session = self.last_session.max(row.key.0);
+                let state = self.sessions.entry(row.key).or_default();
+                state.row = *row;
+            }
+            Row::Secret { session, mcp_servers } => {
+                if let Some(state) = self.sessions.get_mut(&session) {
+                    state.mcp_servers = Some(mcp_servers);
+                }
+            }
+            // Only attaches need them, which read them from the store.
+            Row::Value { .. } => {}
+            Row::PromptKey(row) => {
+                self.prompt_keys.insert((row.session, row.key.clone()), row);
+            }
+            Row::Agent(row) => drop(self.agents.insert(row.name.clone(), row)),
+            Row::Auth(row) => drop(self.auth.insert(row.agent.clone(), row)),
+            Row::Remembered(row) => drop(self.remembered.insert(row.id, row)),
+        }
+    }
+
+    fn delete(&mut self, key: &RowId) {
+        match key {
+            RowId::Reply(token, id) => {
                 if let Some(client) = self.clients.get_mut(token) {
                     client.replies.remove(id);
                 }
             }
-        }
-    }
-
-    fn apply_turn(&mut self, row: &TurnRow) {
-        let Some(state) = self.sessions.get_mut(&row.session) else { return };
-        state.last_ticket = state.last_ticket.max(row.ticket);
-        let place = (row.session, row.ticket);
-        if row.state == TurnStage::Ended {
-            self.turns.remove(&place);
-            return;
-        }
-        let old = self.turns.insert(place, row.clone());
-        if let (Some(turn), None, Some(old)) = (self.turns.get_mut(&place), &row.line, old) {
-            turn.line = old.line;
+            RowId::Parked(host, place) => {
+                if let Some(state) = self.hosts.get_mut(host) {
+                    state.parked.remove(place);
+                }
+            }
+            RowId::Asked(id) => drop(self.asked.remove(id)),
+            RowId::Interaction(id) => drop(self.interactions.remove(id)),
+            RowId::Turn(session, ticket) => {
+                self.turns.remove(&(*session, *ticket));
+                self.prompts.remove(&(*session, *ticket));
+            }
+            RowId::Remembered(id) => drop(self.remembered.remove(id)),
         }
     }
 }

@@ -46,7 +46,7 @@ use crate::event::EngineEvent;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
 use crate::input::{Effect, FileService, NewTerminal, TerminalEnd, ToClient};
 use crate::params::session_roots;
-use crate::record::{InteractionRow, Record, SessionRow};
+use crate::record::{InteractionRow, Row, RowId, SessionRow};
 use crate::services::terminals::{
     Executor, Mirrors, Terminal, TerminalCall, exit_status, own_terminal, unknown,
 };
@@ -131,7 +131,7 @@ impl AgentServices {
                 let row =
                     InteractionRow { id: request, session, host, line, at: cx.now, frozen: None };
                 cx.out.durable = true;
-                cx.record(Record::Interaction(row.clone()));
+                cx.put(Row::Interaction(row.clone()));
                 self.open(cx, place, row, id.clone(), (by, kind));
                 return true;
             }
@@ -152,7 +152,7 @@ impl AgentServices {
         match place.filter(|_| is_repeatable) {
             Some(place) => self.open(cx, place, row, id, (Executor::Acpd, kind)),
             None => {
-                cx.record(Record::InteractionGone { id: row.id });
+                cx.delete(RowId::Interaction(row.id));
                 let error = ErrorObject::new(code::INTERNAL, "acpd was restarted meanwhile");
                 cx.answer(row.host, build::error(&id, &error));
             }
@@ -393,7 +393,7 @@ impl AgentServices {
 
     pub(crate) fn on_process_gone(&mut self, cx: &mut Cx, host: HostId) {
         for (id, request) in self.open.extract_if(.., |_, request| request.host == host) {
-            cx.record(Record::InteractionGone { id });
+            cx.delete(RowId::Interaction(id));
             request.stop(cx, id);
         }
     }
@@ -420,7 +420,7 @@ impl AgentServices {
 
     fn end(&mut self, cx: &mut Cx, id: InteractionId, answer: impl FnOnce(&Id) -> Bytes) {
         let Some(done) = self.open.remove(&id) else { return };
-        cx.record(Record::InteractionGone { id });
+        cx.delete(RowId::Interaction(id));
         cx.answer(done.host, answer(&done.asked_as));
     }
 

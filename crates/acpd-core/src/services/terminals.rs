@@ -27,7 +27,7 @@ use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::ids::{ClientId, InteractionId, SessionKey, Time};
 use crate::input::{Effect, TerminalEnd, TerminalTail};
-use crate::record::{EventKind, InteractionRow, Record, SessionRow};
+use crate::record::{EventKind, InteractionRow, Row, RowId, SessionRow};
 use crate::services::AgentServices;
 use crate::timers::Timer;
 use crate::views::{TerminalName, replace_terminals, text_item};
@@ -192,7 +192,7 @@ impl AgentServices {
         }
         let mirror = (row.key, call.clone().into_owned());
         if let Some(before) = self.mirrors.remove(&mirror) {
-            cx.record(Record::InteractionGone { id: before.last_word });
+            cx.delete(RowId::Interaction(before.last_word));
         }
         let mut own = BTreeSet::new();
         replace_terminals(&line.slice(content.clone()), &[], |_, name| {
@@ -220,7 +220,7 @@ impl AgentServices {
             }
             let last_word = InteractionId(cx.ids.issue());
             let shown = Mirror { content: content.clone(), running, last_word };
-            cx.record_all(self.last_word(cx, row, &call, &shown));
+            self.save_last_word(cx, row, &call, &shown);
             self.mirrors.insert(mirror, shown);
         }
         if over.is_empty() { None } else { self.output_line(row, &call, &content, None) }
@@ -267,7 +267,7 @@ impl AgentServices {
             let Some(mut shown) = self.mirrors.remove(&call) else { continue };
             shown.running.remove(&number);
             let line = if shown.running.is_empty() {
-                cx.record(Record::InteractionGone { id: shown.last_word });
+                cx.delete(RowId::Interaction(shown.last_word));
                 self.output_line(row, &call.1, &shown.content, None)
             } else {
                 let line = self.step(cx, row, &call, &shown);
@@ -282,9 +282,9 @@ impl AgentServices {
     pub(crate) fn end_mirrors(&mut self, cx: &mut Cx, row: &SessionRow, why: &str) -> Vec<Bytes> {
         let mirrors = self.mirrors.extract_if(.., |(of, _), _| *of == row.key);
         let mirrors: Vec<_> = mirrors.collect();
-        cx.record_all(
-            mirrors.iter().map(|(_, shown)| Record::InteractionGone { id: shown.last_word }),
-        );
+        for (_, shown) in &mirrors {
+            cx.delete(RowId::Interaction(shown.last_word));
+        }
         let lines = mirrors.iter().filter_map(|((_, call), shown)| {
             self.output_line(row, call, &shown.content, Some(why))
         });
@@ -298,15 +298,16 @@ impl AgentServices {
         (_, call): &(SessionKey, String),
         shown: &Mirror,
     ) -> Option<Bytes> {
-        cx.record_all(self.last_word(cx, row, call, shown));
+        self.save_last_word(cx, row, call, shown);
         self.output_line(row, call, &shown.content, None)
     }
 
-    fn last_word(&self, cx: &Cx, row: &SessionRow, call: &str, shown: &Mirror) -> Option<Record> {
+    fn save_last_word(&self, cx: &mut Cx, row: &SessionRow, call: &str, shown: &Mirror) {
         let why = Some("ended when acpd was restarted");
-        let line = self.output_line(row, call, &shown.content, why)?;
-        let (id, session, host, at) = (shown.last_word, Some(row.key), row.host?, cx.now);
-        Some(Record::Interaction(InteractionRow { id, session, host, line, at, frozen: None }))
+        let line = self.output_line(row, call, &shown.content, why);
+        let (Some(line), Some(host)) = (line, row.host) else { return };
+        let (id, session, at) = (shown.last_word, Some(row.key), cx.now);
+        cx.put(Row::Interaction(InteractionRow { id, session, host, line, at, frozen: None }));
     }
 
     /// Returns the tool calls that show a command. All belong to its session.

@@ -28,7 +28,7 @@ use serde_json::value::RawValue;
 use crate::cx::Cx;
 use crate::fault::{Fault, login_hint};
 use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId, Time};
-use crate::record::{Dormant, ForkPoint, Record, SessionRow, SessionState, ValueKey};
+use crate::record::{Dormant, ForkPoint, Row, SessionRow, SessionState, ValueKey};
 use crate::session::activity::Activity;
 use crate::session::kin::Kin;
 use crate::session::limit::Held;
@@ -49,7 +49,6 @@ pub(crate) struct Session {
     pub(crate) row: Saved<SessionRow>,
     pub(crate) kin: Kin,
     pub(crate) head: Seq,
-    pub(crate) last_ticket: u64,
     pub(crate) mcp_servers: Option<Bytes>,
     pub(crate) slot: SlotId,
     /// Beginning of the agent's session if this daemon has seen it, else of acpd's.
@@ -119,18 +118,18 @@ impl Session {
     }
 
     pub(crate) fn next_ticket(&mut self) -> u64 {
-        self.last_ticket += 1;
-        self.last_ticket
+        let row = self.row.edit();
+        row.last_ticket += 1;
+        row.last_ticket
     }
 
     pub(crate) fn recovered(kept: SessionState, slot: SlotId, state: State) -> Session {
-        let SessionState { row, head, last_ticket, mcp_servers } = kept;
+        let SessionState { row, head, mcp_servers } = kept;
         Session {
             kin: Kin::of(&row.params),
             began: row.created,
             row: Saved::new(row),
             head,
-            last_ticket,
             mcp_servers,
             slot,
             state,
@@ -297,7 +296,7 @@ impl Session {
         for (key, raw) in values {
             if let Some(raw) = raw.filter(|raw| raw.get() != "null") {
                 let json = Bytes::copy_from_slice(raw.get().as_bytes());
-                cx.record(Record::Value { session: self.row.key, key, json });
+                cx.put(Row::Value { session: self.row.key, key, json });
             }
         }
         if self.is_restoring() {

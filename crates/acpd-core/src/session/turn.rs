@@ -13,7 +13,7 @@ use crate::ids::{Requester, SessionKey, Time};
 use crate::params::raw_at;
 use crate::profile::FailureSign;
 use crate::prompt::{continues, has_yes, idempotency_key, meta, once};
-use crate::record::{Canceller, Record, TurnRow, TurnStage};
+use crate::record::{Canceller, Record, RowId};
 use crate::session::Session;
 use crate::session::limit::Held;
 use crate::session::replay::replayed_as;
@@ -115,9 +115,7 @@ impl Cancel {
 impl Queued {
     /// Ends the prompt in the queue, or its turn.
     pub(crate) fn ended(&self, session: SessionKey) -> Record {
-        let (ticket, at, state) = (self.ticket, self.at, TurnStage::Ended);
-        let senders = Vec::new();
-        Record::Turn(TurnRow { session, ticket, state, at, senders, cancelling: None, line: None })
+        Record::Delete(RowId::Turn(session, self.ticket))
     }
 }
 

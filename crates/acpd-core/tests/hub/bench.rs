@@ -6,7 +6,9 @@ use acp_wire::{ErrorObject, Id, Message, StateKey, build};
 use acpd_api::{DaemonInfo, Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, Delegation, Limits, Profile, Reseed, TimeZone};
-use acpd_core::record::{EventKind, EventRow, HostState, Record, Snapshot, UsageRow, ValueKey};
+use acpd_core::record::{
+    EventKind, EventRow, HostState, Record, Row, Snapshot, UsageRow, ValueKey,
+};
 use acpd_core::{
     Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Hub, Input, LeftProcess,
     LogPage, ReadStyle, Search, SessionValues, StatusPart, StopStep, TerminalTail, ToClient,
@@ -331,7 +333,7 @@ impl Bench {
                     self.journal.insert(fork.session, lines);
                 }
                 Record::Usage(row) => self.booked.push(row.clone()),
-                Record::Value { session, key, json } => {
+                Record::Put(Row::Value { session, key, json }) => {
                     self.values.insert((*session, *key), json.clone());
                 }
                 _ => {}

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use acpd_api::{Part, Speaker};
 use acpd_core::ids::{Seq, SessionKey, Time};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Params, params};
 
 use crate::checkpoint::checkpoint;
 use crate::chores;
@@ -26,8 +26,8 @@ use crate::code::{MAX_SEQ, SEQ_BITS, event_key, int, seq_of, session_of, unknown
 use crate::connection::{LOCK_WAIT, connect};
 use crate::error::{OpenError, StoreError};
 use crate::files::remove_files;
-use crate::reader::{Reader, head};
-use crate::table::number;
+use crate::reader::{Reader, number};
+use crate::state::{self, kind};
 use turn::{Document, Turn};
 
 /// Version of the file; an index of another version is made again.
@@ -102,15 +102,16 @@ impl Index {
 
     /// Indexes new turns of all sessions, and forgets deleted sessions.
     pub fn catch_up(&mut self) -> Result<(), StoreError> {
-        let mut sessions: BTreeSet<SessionKey> = keys(&self.journal.conn, "sessions")?;
-        sessions.append(&mut keys(&self.conn, "cursors")?);
+        let mut sessions: BTreeSet<SessionKey> =
+            keys(&self.journal.conn, "SELECT owner FROM state WHERE kind = ?1", [kind::JOURNAL])?;
+        sessions.append(&mut keys(&self.conn, "SELECT session FROM cursors", [])?);
         sessions.into_iter().try_for_each(|session| self.update(session))
     }
 
     /// Indexes the new turns of a session that have ended, or forgets a deleted session.
     pub fn update(&mut self, session: SessionKey) -> Result<(), StoreError> {
         let mut indexed = self.cursor(session)?;
-        let Some(head) = head(&self.journal.conn, session)? else {
+        let Some(journal) = state::journal(&self.journal.conn, session)? else {
             return if indexed.is_some() { self.forget(session) } else { Ok(()) };
         };
         if let Some((seq, at)) = indexed
@@ -123,7 +124,7 @@ impl Index {
         let mut turn = Turn::default();
         loop {
             let mut ended = Vec::new();
-            let last = self.journal.visit(session, (after, head), PIECE, |line| {
+            let last = self.journal.visit(session, (after, journal.head), PIECE, |line| {
                 if turn.line(line) {
                     let documents = std::mem::take(&mut turn).documents;
                     ended.push((documents, (line.seq, line.at)));
@@ -269,9 +270,13 @@ fn discard(path: &Path) -> Result<(), OpenError> {
     })
 }
 
-fn keys(conn: &Connection, table: &str) -> Result<BTreeSet<SessionKey>, StoreError> {
-    let mut statement = conn.prepare(&format!("SELECT session FROM {table}"))?;
-    let keys = statement.query_map([], |row| row.get(0).map(SessionKey))?;
+fn keys(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> Result<BTreeSet<SessionKey>, StoreError> {
+    let mut statement = conn.prepare(sql)?;
+    let keys = statement.query_map(params, |row| row.get(0).map(SessionKey))?;
     Ok(keys.collect::<Result<_, _>>()?)
 }
 

@@ -8,7 +8,7 @@ use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
     Adoption, AgentRow, AskedRow, AuthRow, Canceller, Child, Counter, Desired, Dormant, EventKind,
     EventRow, Forked, HostRow, InteractionRow, NewSession, PromptKeyRow, Purpose, Record, ReplyRow,
-    Sender, SessionRow, Snapshot, TurnRow, TurnStage, UsageRow, Used, ValueKey,
+    Row, RowId, Sender, SessionRow, Snapshot, TurnRow, TurnStage, UsageRow, Used, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use bytes::Bytes;
@@ -30,45 +30,48 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Gives events their positions and new sessions numbers that no deleted one had, and applies the batch.
-    pub(crate) fn apply(&mut self, batch: &mut [Record]) {
-        for record in batch {
-            match record {
-                Record::Event(row) => {
-                    let state = self.snapshot.sessions.get(&row.session);
-                    row.seq = state.map_or(1, |state| state.head + 1);
-                    if state.is_some() {
-                        self.journals.entry(row.session).or_default().push(row.clone());
-                    }
-                }
-                Record::Forked(fork) => {
-                    let head = |key| self.snapshot.sessions.get(key).map(|state| state.head);
-                    fork.upto = fork.upto.min(head(&fork.from).unwrap_or(0));
-                    if head(&fork.session) == Some(0) && head(&fork.from).is_some() {
-                        let from = self.journals.get(&fork.from).map_or(&[][..], Vec::as_slice);
-                        let lines = fork.lines(from);
-                        self.journals.insert(fork.session, lines);
-                    }
-                }
-                Record::Value { session, key, json }
-                    if self.snapshot.sessions.contains_key(session) =>
-                {
-                    self.values.entry(*session).or_default().insert(*key, json.clone());
-                }
-                Record::SessionRemoved { session } => {
-                    self.journals.remove(session);
-                    self.values.remove(session);
-                    if self.snapshot.sessions.contains_key(session) {
-                        self.removed.insert(*session);
-                    }
-                }
-                Record::Session(row) if self.removed.contains(&row.key) => {
-                    row.key = SessionKey(4 + self.removed.len() as u32);
-                }
-                _ => {}
+    /// Drops records that do not fit, gives events their positions and new sessions numbers that no
+    /// deleted one had, and applies the batch.
+    pub(crate) fn apply(&mut self, batch: &mut Vec<Record>) {
+        batch.retain_mut(|record| {
+            self.snapshot.fits(record) && {
+                self.apply_one(record);
+                true
             }
-            self.snapshot.apply(record);
+        });
+    }
+
+    fn apply_one(&mut self, record: &mut Record) {
+        match record {
+            Record::Event(row) => {
+                row.seq = self.snapshot.sessions[&row.session].head + 1;
+                self.journals.entry(row.session).or_default().push(row.clone());
+            }
+            Record::Forked(fork) => {
+                let head = |key| self.snapshot.sessions.get(key).map(|state| state.head);
+                fork.upto = fork.upto.min(head(&fork.from).unwrap_or(0));
+                if head(&fork.session) == Some(0) && head(&fork.from).is_some() {
+                    let from = self.journals.get(&fork.from).map_or(&[][..], Vec::as_slice);
+                    let lines = fork.lines(from);
+                    self.journals.insert(fork.session, lines);
+                }
+            }
+            Record::Put(Row::Value { session, key, json }) => {
+                self.values.entry(*session).or_default().insert(*key, json.clone());
+            }
+            Record::SessionRemoved { session } => {
+                self.journals.remove(session);
+                self.values.remove(session);
+                if self.snapshot.sessions.contains_key(session) {
+                    self.removed.insert(*session);
+                }
+            }
+            Record::Put(Row::Session(row)) if self.removed.contains(&row.key) => {
+                row.key = SessionKey(4 + self.removed.len() as u32);
+            }
+            _ => {}
         }
+        self.snapshot.apply(record);
     }
 
     /// Compares with a store that was just opened.
@@ -224,7 +227,6 @@ fn child() -> impl Strategy<Value = Child> {
     )
 }
 
-/// Random values for each type of columns.
 fn session_row() -> impl Strategy<Value = SessionRow> {
     let rest = select(vec![Dormant::Parked, Dormant::NeedsLogin]);
     let restore = select(vec![RestoreLevel::Exact, RestoreLevel::Reseeded]);
@@ -317,20 +319,18 @@ fn turn_row() -> impl Strategy<Value = TurnRow> {
     let state = prop_oneof![
         Just(TurnStage::Queued),
         (host(), 0..6_u64).prop_map(|(host, chunk)| TurnStage::Dispatched { host, chunk }),
-        Just(TurnStage::Ended),
     ];
     let cancelling = option::of(select(vec![Canceller::Client, Canceller::Acpd]));
     let sender = (token(), id()).prop_map(|(token, id)| Sender { token, id });
     let senders = vec(sender, 0..3);
-    (session(), 1..5_u64, state, time(), senders, cancelling, option::of(bytes())).prop_map(
-        |(session, ticket, state, at, senders, cancelling, line)| TurnRow {
+    (session(), 1..5_u64, state, time(), senders, cancelling).prop_map(
+        |(session, ticket, state, at, senders, cancelling)| TurnRow {
             session,
             ticket,
             state,
             at,
             senders,
             cancelling,
-            line,
         },
     )
 }
@@ -348,20 +348,22 @@ fn prompt_key_row() -> impl Strategy<Value = PromptKeyRow> {
 /// A record about a process.
 fn host_record() -> impl Strategy<Value = Record> {
     let number = || 1..6_u64;
-    prop_oneof![
-        3 => host_row().prop_map(Record::Host),
-        1 => host().prop_map(|host| Record::HostGone { host }),
+    let row = prop_oneof![
+        3 => host_row().prop_map(Row::Host),
         2 => (host(), any::<u64>(), any::<bool>())
-            .prop_map(|(host, offset, inside)| Record::HostOffset { host, offset, inside }),
-        4 => (host(), agent_id(), bytes())
-            .prop_map(|(host, session, line)| Record::Parked { host, session, line }),
-        1 => (host(), option::weighted(0.7, agent_id()))
-            .prop_map(|(host, session)| Record::Unparked { host, session }),
+            .prop_map(|(host, offset, inside)| Row::Read { host, offset, inside }),
+        4 => (host(), number(), agent_id(), bytes())
+            .prop_map(|(host, place, session, line)| Row::Parked { host, place, session, line }),
         4 => (number(), host(), asked())
-            .prop_map(|(id, host, what)| Record::Asked(AskedRow { id, host, what })),
-        2 => number().prop_map(|id| Record::Answered { id }),
+            .prop_map(|(id, host, what)| Row::Asked(AskedRow { id, host, what })),
         4 => (host(), 1..8_u64, bytes())
-            .prop_map(|(host, chunk, line)| Record::Outbox { host, chunk, line }),
+            .prop_map(|(host, chunk, line)| Row::Outbox { host, chunk, line }),
+    ];
+    prop_oneof![
+        17 => row.prop_map(Record::Put),
+        1 => host().prop_map(|host| Record::HostGone { host }),
+        1 => (host(), number()).prop_map(|(host, n)| Record::Delete(RowId::Parked(host, n))),
+        2 => number().prop_map(|id| Record::Delete(RowId::Asked(id))),
         2 => (host(), 0..8_u64).prop_map(|(host, chunk)| Record::Written { host, chunk }),
     ]
 }
@@ -370,24 +372,22 @@ fn host_record() -> impl Strategy<Value = Record> {
 fn client_record() -> impl Strategy<Value = Record> {
     let reply_row = (token(), id(), bytes(), option::of(session()))
         .prop_map(|(token, id, line, session)| ReplyRow { token, id, line, session });
+    let remembered = (1..5_i64, text(), text(), time()).prop_map(|(id, agent, line, at)| {
+        let subject = Subject::Command { line, folder: None };
+        let workspace = "/w".to_owned();
+        Remembered { id, agent, workspace, subject, verdict: Verdict::Allow, at: at.0 }
+    });
+    let row = prop_oneof![
+        3 => (token(), any::<u64>()).prop_map(|(token, received)| Row::Client { token, received }),
+        4 => reply_row.prop_map(Row::Reply),
+        2 => auth_row().prop_map(Row::Auth),
+        2 => remembered.prop_map(Row::Remembered),
+    ];
     prop_oneof![
-        3 => (token(), any::<u64>())
-            .prop_map(|(token, received)| Record::Client { token, received }),
+        11 => row.prop_map(Record::Put),
         1 => token().prop_map(|token| Record::ClientGone { token }),
-        4 => reply_row.prop_map(Record::Reply),
-        2 => (token(), id()).prop_map(|(token, id)| Record::ReplyGone { token, id }),
-        2 => auth_row().prop_map(Record::Auth),
-        2 => (1..5_i64, text(), text(), time()).prop_map(|(id, agent, line, at)| {
-            Record::Remembered(Remembered {
-                id,
-                agent,
-                workspace: "/w".to_owned(),
-                subject: Subject::Command { line, folder: None },
-                verdict: Verdict::Allow,
-                at: at.0,
-            })
-        }),
-        1 => (1..5_i64).prop_map(|id| Record::Unremembered { id }),
+        2 => (token(), id()).prop_map(|(token, id)| Record::Delete(RowId::Reply(token, id))),
+        1 => (1..5_i64).prop_map(|id| Record::Delete(RowId::Remembered(id))),
     ]
 }
 
@@ -415,22 +415,29 @@ fn session_record() -> impl Strategy<Value = Record> {
             frozen,
         });
     let value = select(vec![ValueKey::Modes, ValueKey::ConfigOptions]);
-    prop_oneof![
-        1 => any::<u64>().prop_map(|boot| Record::Boot { boot }),
-        1 => agent_row().prop_map(Record::Agent),
-        5 => session_row().prop_map(|row| Record::Session(Box::new(row))),
+    let row = prop_oneof![
+        1 => agent_row().prop_map(Row::Agent),
+        5 => session_row().prop_map(|row| Row::Session(Box::new(row))),
         2 => (session(), bytes())
-            .prop_map(|(session, mcp_servers)| Record::Secret { session, mcp_servers }),
+            .prop_map(|(session, mcp_servers)| Row::Secret { session, mcp_servers }),
         2 => (session(), value, bytes())
-            .prop_map(|(session, key, json)| Record::Value { session, key, json }),
+            .prop_map(|(session, key, json)| Row::Value { session, key, json }),
+        4 => turn_row().prop_map(Row::Turn),
+        3 => (session(), 1..5_u64, bytes())
+            .prop_map(|(session, ticket, line)| Row::Prompt { session, ticket, line }),
+        3 => prompt_key_row().prop_map(Row::PromptKey),
+        2 => interaction_row.prop_map(Row::Interaction),
+    ];
+    prop_oneof![
+        22 => row.prop_map(Record::Put),
+        1 => any::<u64>().prop_map(|boot| Record::Boot { boot }),
         1 => session().prop_map(|session| Record::SessionRemoved { session }),
         12 => event_row.prop_map(Record::Event),
         2 => forked().prop_map(Record::Forked),
-        4 => turn_row().prop_map(Record::Turn),
-        3 => prompt_key_row().prop_map(Record::PromptKey),
+        1 => (session(), 1..5_u64)
+            .prop_map(|(session, ticket)| Record::Delete(RowId::Turn(session, ticket))),
         3 => usage_row().prop_map(Record::Usage),
-        2 => interaction_row.prop_map(Record::Interaction),
-        1 => interaction().prop_map(|id| Record::InteractionGone { id }),
+        1 => interaction().prop_map(|id| Record::Delete(RowId::Interaction(id))),
     ]
 }
 

@@ -7,8 +7,8 @@ use acpd_api::{Amount, AuthSource, AuthState, Cost, Tokens, Usage};
 use acpd_core::ids::{HostId, SessionKey, Time};
 use acpd_core::record::{
     AgentRow, AskedRow, AuthRow, Canceller, Child, Counter, Desired, EventKind, HostRow,
-    InteractionRow, PromptKeyRow, Purpose, Record, Replayable, SessionRow, Snapshot, TurnRow,
-    TurnStage, UsageRow, Used, ValueKey,
+    InteractionRow, PromptKeyRow, Purpose, Record, Replayable, Row, RowId, SessionRow, Snapshot,
+    TurnRow, TurnStage, UsageRow, Used, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use acpd_store::{OpenError, StoreError, check};
@@ -17,8 +17,8 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
 use crate::running::{
-    Running, asked, client, event, frozen, host, host_row, interaction, parked, reply, sender,
-    session, session_row, turn,
+    Running, asked, client, event, frozen, host, host_row, interaction, parked, prompt, reply,
+    sender, session, session_row, turn,
 };
 
 const CANARY: &[u8] = b"canary-7d1f";
@@ -27,20 +27,23 @@ fn contains_canary(bytes: &[u8]) -> bool {
     bytes.windows(CANARY.len()).any(|window| window == CANARY)
 }
 
-/// Tables with a row of which a column passes.
+/// Tables with a row of which a column passes. A kind of rows of `state` counts as a table.
 fn tables_with(path: &Path, passes: impl Fn(ValueRef<'_>) -> bool) -> Vec<String> {
     let conn = Connection::open(path).unwrap();
     let mut names = conn.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
     let names = names.query_map([], |row| row.get::<_, String>(0)).unwrap();
     let mut found = Vec::new();
     for name in names.map(Result::unwrap) {
-        let mut all = conn.prepare(&format!("SELECT * FROM {name}")).unwrap();
+        let kind = if name == "state" { "kind" } else { "''" };
+        let sql = format!("SELECT *, '{name} ' || {kind} FROM {name}");
+        let mut all = conn.prepare(&sql).unwrap();
         let columns = all.column_count();
         let mut rows = all.query([]).unwrap();
         while let Some(row) = rows.next().unwrap() {
-            let hit = (0..columns).any(|column| passes(row.get_ref(column).unwrap()));
+            let hit = (0..columns - 1).any(|column| passes(row.get_ref(column).unwrap()));
+            let name: String = row.get(columns - 1).unwrap();
             if hit && !found.contains(&name) {
-                found.push(name.clone());
+                found.push(name);
             }
         }
     }
@@ -101,9 +104,9 @@ fn a_newer_schema_is_refused_with_both_versions_and_the_way_out() {
     let before = fs::read(&path).unwrap();
 
     let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 2, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 3, .. }), "{error:?}");
     let message = error.to_string();
-    assert!(message.contains("schema 99") && message.contains("up to 2"), "{message}");
+    assert!(message.contains("schema 99") && message.contains("up to 3"), "{message}");
     assert!(error.hint().is_some_and(|hint| hint.contains("newer")));
     assert!(fs::read(&path).unwrap() == before, "the file was not touched");
 }
@@ -127,7 +130,7 @@ fn file_in_place_of_a_database_is_refused_whatever_its_log_has() {
 fn a_database_of_a_schema_that_was_never_released_is_refused_and_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("acpd.db");
-    for schema in 1..=3 {
+    for schema in 1..=4 {
         let conn = Connection::open(&path).unwrap();
         conn.execute_batch("CREATE TABLE IF NOT EXISTS sessions (session INTEGER PRIMARY KEY)")
             .unwrap();
@@ -175,7 +178,9 @@ fn records_of_schema_1() -> Vec<Record> {
         busy: false,
         seq: 2,
     };
-    let Record::Interaction(question) = interaction(host.0, 1, host.0) else { unreachable!() };
+    let Record::Put(Row::Interaction(question)) = interaction(host.0, 1, host.0) else {
+        unreachable!()
+    };
     let used = UsageRow {
         at: Time(5),
         day: Time(4),
@@ -196,7 +201,7 @@ fn records_of_schema_1() -> Vec<Record> {
     };
     vec![
         Record::Boot { boot: 3 },
-        Record::Agent(AgentRow {
+        Record::Put(Row::Agent(AgentRow {
             name: "claude".to_owned(),
             desired: Desired::Up,
             fingerprint: "f".to_owned(),
@@ -204,21 +209,26 @@ fn records_of_schema_1() -> Vec<Record> {
             resume_lies: true,
             load_lies: true,
             client_meta: Some(r#"{"auth":{"_meta":{"gateway":true}}}"#.to_owned()),
-        }),
-        Record::Auth(AuthRow {
+        })),
+        Record::Put(Row::Auth(AuthRow {
             agent: "claude".to_owned(),
             state: AuthState::Expired,
             since: Time(7),
             source: AuthSource::Refused { method: "session/prompt".into() },
             method: None,
-        }),
-        Record::Host(HostRow { session: in_session, ready, stopping: true, ..host_row(host.0) }),
-        Record::HostOffset { host, offset: 1000, inside: true },
+        })),
+        Record::Put(Row::Host(HostRow {
+            session: in_session,
+            ready,
+            stopping: true,
+            ..host_row(host.0)
+        })),
+        Record::Put(Row::Read { host, offset: 1000, inside: true }),
         Record::Written { host, chunk: 1 },
-        Record::Outbox { host, chunk: 2, line: Bytes::from_static(b"{\"id\":7}") },
+        Record::Put(Row::Outbox { host, chunk: 2, line: Bytes::from_static(b"{\"id\":7}") }),
         session(9),
         Record::SessionRemoved { session: SessionKey(9) },
-        Record::Session(Box::new(SessionRow {
+        Record::Put(Row::Session(Box::new(SessionRow {
             host: Some(host),
             children: [("sub".to_owned(), child)].into(),
             own_title: Some("Fix it".to_owned()),
@@ -233,36 +243,39 @@ fn records_of_schema_1() -> Vec<Record> {
             client_meta: Some(r#"{"_meta":{"terminal-auth":true}}"#.to_owned()),
             replayable: Replayable::default(),
             ..session_row(1)
-        })),
-        Record::Secret { session: SessionKey(1), mcp_servers: Bytes::from_static(b"[]") },
+        }))),
+        Record::Put(Row::Secret { session: SessionKey(1), mcp_servers: Bytes::from_static(b"[]") }),
         event(1, 2, EventKind::State(acp_wire::StateKey::Plan), "plan"),
-        Record::Turn(TurnRow {
+        Record::Put(Row::Turn(TurnRow {
             session: SessionKey(1),
             ticket: 4,
             state: TurnStage::Dispatched { host, chunk: 2 },
             at: Time(5),
             senders: vec![sender("token-1", "\"\\u0061\"")],
             cancelling: Some(Canceller::Client),
-            line: Some(Bytes::from_static(b"{\"prompt\":[]}")),
-        }),
-        Record::Interaction(InteractionRow { frozen: Some(Box::new(frozen())), ..question }),
-        parked(host.0, "agent-2", "first"),
-        parked(host.0, "agent-3", "second"),
-        parked(host.0, "agent-2", "third"),
+        })),
+        prompt(1, 4, "{\"prompt\":[]}"),
+        Record::Put(Row::Interaction(InteractionRow {
+            frozen: Some(Box::new(frozen())),
+            ..question
+        })),
+        parked(host.0, 1, "agent-2", "first"),
+        parked(host.0, 2, "agent-3", "second"),
+        parked(host.0, 3, "agent-2", "third"),
         asked(host.0, host.0, "{}"),
-        Record::Asked(AskedRow { id: host.0 + 1, host, what: Purpose::Initialize }),
+        Record::Put(Row::Asked(AskedRow { id: host.0 + 1, host, what: Purpose::Initialize })),
         client("token-1", 7),
         client("token-2", 0),
         reply("token-1", "6", Some(1)),
         reply("token-1", "\"\\u0061\"", None),
-        Record::Remembered(Remembered {
+        Record::Put(Row::Remembered(Remembered {
             id: 1,
             agent: "claude".to_owned(),
             workspace: "/src".to_owned(),
             subject: Subject::Command { line: "git status".to_owned(), folder: None },
             verdict: Verdict::Allow,
             at: 7,
-        }),
+        })),
         Record::Usage(used),
         Record::Usage(untold),
     ]
@@ -272,26 +285,29 @@ fn records_of_schema_1() -> Vec<Record> {
 fn records_of_schema_2() -> Vec<Record> {
     let session = SessionKey(1);
     vec![
-        Record::Turn(TurnRow {
+        Record::Put(Row::Turn(TurnRow {
             session,
             ticket: 5,
             state: TurnStage::Queued,
             at: Time(6),
             senders: vec![sender("token-1", "8"), sender("token-2", "1.5")],
             cancelling: None,
-            line: Some(Bytes::from_static(b"{\"prompt\":[1]}")),
-        }),
-        Record::PromptKey(PromptKeyRow {
+        })),
+        prompt(1, 5, "{\"prompt\":[1]}"),
+        Record::Put(Row::PromptKey(PromptKeyRow {
             session,
             key: "k".to_owned(),
             turn: 3,
             outcome: Bytes::from_static(b"{\"result\":{\"stopReason\":\"end_turn\"}}"),
-        }),
+        })),
     ]
 }
 
-const FIXTURES: [&str; 2] =
-    [include_str!("../fixtures/v1.sql"), include_str!("../fixtures/v2.sql")];
+const FIXTURES: [&str; 3] = [
+    include_str!("../fixtures/v1.sql"),
+    include_str!("../fixtures/v2.sql"),
+    include_str!("../fixtures/v3.sql"),
+];
 
 #[test]
 fn a_database_of_schema_1_opens_with_all_that_is_in_it() {
@@ -303,6 +319,13 @@ fn a_database_of_schema_2_opens_with_all_that_is_in_it() {
     let mut records = records_of_schema_1();
     records.extend(records_of_schema_2());
     opens_with(&FIXTURES[..2], records);
+}
+
+#[test]
+fn a_database_of_schema_3_opens_with_all_that_is_in_it() {
+    let mut records = records_of_schema_1();
+    records.extend(records_of_schema_2());
+    opens_with(&FIXTURES[2..], records);
 }
 
 fn opens_with(fixtures: &[&str], records: Vec<Record>) {
@@ -321,6 +344,9 @@ fn opens_with(fixtures: &[&str], records: Vec<Record>) {
         expected.apply(&record);
     }
     let mut store = Running::start(dir.path());
+    let conn = Connection::open(dir.path().join("acpd.db")).unwrap();
+    assert_eq!(columns(&conn), columns(&newest_fixture()));
+    drop(conn);
     assert_eq!(store.snapshot, expected);
     let lines: Vec<_> =
         store.journal(SessionKey(1)).into_iter().map(|row| (row.kind, row.line)).collect();
@@ -342,16 +368,18 @@ fn columns(conn: &Connection) -> Vec<String> {
     columns.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
+fn newest_fixture() -> Connection {
+    let fixture = Connection::open_in_memory().unwrap();
+    fixture.execute_batch(FIXTURES[2]).unwrap();
+    fixture
+}
+
 #[test]
 fn a_new_database_has_the_tables_of_the_newest_fixture() {
     let dir = tempfile::tempdir().unwrap();
     Running::start(dir.path()).close();
     let new = Connection::open(dir.path().join("acpd.db")).unwrap();
-    let fixture = Connection::open_in_memory().unwrap();
-    for sql in FIXTURES {
-        fixture.execute_batch(sql).unwrap();
-    }
-    assert_eq!(columns(&new), columns(&fixture));
+    assert_eq!(columns(&new), columns(&newest_fixture()));
     assert!(columns(&new).iter().all(|column| column.contains("strict=1")));
 }
 
@@ -362,11 +390,11 @@ fn an_open_request_that_cannot_be_read_is_not_shown() {
     store.commit(vec![host(1), asked(1, 1, "{}")]);
     store.close();
     let conn = Connection::open(dir.path().join("acpd.db")).unwrap();
-    conn.execute("UPDATE asked SET what = '{\"canary\":1}'", []).unwrap();
+    conn.execute("UPDATE state SET value = '{\"canary\":1}' WHERE kind = 8", []).unwrap();
     drop(conn);
     let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
     let message = error.to_string();
-    assert!(message.contains("open request") && !message.contains("canary"), "{message}");
+    assert!(message.contains("kind 8") && !message.contains("canary"), "{message}");
 }
 
 #[test]
@@ -376,10 +404,10 @@ fn what_was_asked_is_gone_from_the_file_with_the_answer() {
     let mut store = Running::start(dir.path());
     store.commit(vec![host(1), asked(1, 1, str::from_utf8(CANARY).unwrap())]);
     store.close();
-    assert_eq!(tables_with_canary(&path), ["asked"]);
+    assert_eq!(tables_with_canary(&path), ["state 8"]);
 
     let mut store = Running::start(dir.path());
-    store.commit(vec![Record::Answered { id: 1 }]);
+    store.commit(vec![Record::Delete(RowId::Asked(1))]);
     store.close();
     assert!(!contains_canary(&fs::read(&path).unwrap()));
 }
@@ -396,10 +424,13 @@ fn secrets_are_in_one_table_and_gone_from_the_file_with_their_session() {
         turn(1, 1),
         interaction(1, 1, 1),
         event(1, 1, EventKind::Update, "line"),
-        Record::Secret { session: SessionKey(1), mcp_servers: Bytes::from_static(CANARY) },
+        Record::Put(Row::Secret {
+            session: SessionKey(1),
+            mcp_servers: Bytes::from_static(CANARY),
+        }),
     ]);
     store.close();
-    assert_eq!(tables_with_canary(&path), ["secrets"]);
+    assert_eq!(tables_with_canary(&path), ["state 14"]);
 
     let mut store = Running::start(dir.path());
     store.commit(vec![Record::SessionRemoved { session: SessionKey(1) }]);
@@ -416,16 +447,20 @@ fn a_removed_session_leaves_nothing_but_its_number() {
     store.commit(vec![
         session(5),
         event(5, 1, EventKind::State(acp_wire::StateKey::Mode), "line"),
-        Record::Secret { session: key, mcp_servers: Bytes::from_static(b"[]") },
+        Record::Put(Row::Secret { session: key, mcp_servers: Bytes::from_static(b"[]") }),
         turn(5, 1),
-        interaction(1, 5, 1),
-        Record::Value { session: key, key: ValueKey::Modes, json: Bytes::from_static(b"{}") },
+        prompt(5, 1, "{}"),
+        Record::Put(Row::Value {
+            session: key,
+            key: ValueKey::Modes,
+            json: Bytes::from_static(b"{}"),
+        }),
     ]);
     store.commit(vec![Record::SessionRemoved { session: key }]);
     assert_eq!(store.journal(key), []);
     assert_eq!(store.reader.values(key).unwrap(), []);
     store.close();
-    assert_eq!(tables_with_rows(&dir.path().join("acpd.db")), ["meta"]);
+    assert_eq!(tables_with_rows(&dir.path().join("acpd.db")), ["meta "]);
     let store = Running::start(dir.path());
     assert_eq!(store.snapshot, Snapshot { generation, last_session: 5, ..Snapshot::default() });
     store.close();

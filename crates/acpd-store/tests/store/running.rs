@@ -9,7 +9,7 @@ use acpd_core::Frozen;
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
     AskedRow, EventKind, EventRow, HostRow, InteractionRow, NewSession, Purpose, Record, ReplyRow,
-    Sender, SessionRow, Snapshot, TurnRow, TurnStage,
+    Row, Sender, SessionRow, Snapshot, TurnRow, TurnStage,
 };
 use acpd_store::{CommitBatch, OpenError, Reader, Report, Writer, open};
 use bytes::Bytes;
@@ -85,7 +85,7 @@ impl Running {
 
 /// A session with nothing special.
 pub(crate) fn session(key: u32) -> Record {
-    Record::Session(Box::new(session_row(key)))
+    Record::Put(Row::Session(Box::new(session_row(key))))
 }
 
 pub(crate) fn session_row(key: u32) -> SessionRow {
@@ -101,6 +101,7 @@ pub(crate) fn session_row(key: u32) -> SessionRow {
         mode: Some("plan".to_owned()),
         options: BTreeMap::from([("model".to_owned(), "\"opus\"".to_owned())]),
         open_tools: ["call-1".to_owned()].into(),
+        last_ticket: 4,
         prompts: 2,
         heard: true,
         last_prompt: u64::MAX,
@@ -126,7 +127,7 @@ pub(crate) fn event(session: u32, seq: Seq, kind: EventKind, line: impl Into<Byt
 }
 
 pub(crate) fn host(host: u64) -> Record {
-    Record::Host(host_row(host))
+    Record::Put(Row::Host(host_row(host)))
 }
 
 pub(crate) fn host_row(host: u64) -> HostRow {
@@ -143,12 +144,13 @@ pub(crate) fn host_row(host: u64) -> HostRow {
 
 /// Output of a process up to this offset.
 pub(crate) fn offset(host: u64, offset: u64) -> Record {
-    Record::HostOffset { host: HostId(host), offset, inside: false }
+    Record::Put(Row::Read { host: HostId(host), offset, inside: false })
 }
 
 /// A line for a session that is not known.
-pub(crate) fn parked(host: u64, session: &str, line: &'static str) -> Record {
-    Record::Parked { host: HostId(host), session: session.to_owned(), line: line.into() }
+pub(crate) fn parked(host: u64, place: u64, session: &str, line: &'static str) -> Record {
+    let (host, session) = (HostId(host), session.to_owned());
+    Record::Put(Row::Parked { host, place, session, line: line.into() })
 }
 
 /// A `session/new` of a client.
@@ -161,19 +163,19 @@ pub(crate) fn asked(id: u64, host: u64, params: &str) -> Record {
         fork: None,
         notices: Vec::new(),
     });
-    Record::Asked(AskedRow { id, host: HostId(host), what })
+    Record::Put(Row::Asked(AskedRow { id, host: HostId(host), what }))
 }
 
 /// A client that may come back.
 pub(crate) fn client(token: &str, received: u64) -> Record {
-    Record::Client { token: token.to_owned(), received }
+    Record::Put(Row::Client { token: token.to_owned(), received })
 }
 
 /// An answer for it.
 pub(crate) fn reply(token: &str, id: &str, session: Option<u32>) -> Record {
     let Sender { token, id } = sender(token, id);
     let line = Bytes::from_static(b"{\"result\":{}}");
-    Record::Reply(ReplyRow { token, id, line, session: session.map(SessionKey) })
+    Record::Put(Row::Reply(ReplyRow { token, id, line, session: session.map(SessionKey) }))
 }
 
 /// A request of a client, the id as JSON text.
@@ -182,15 +184,19 @@ pub(crate) fn sender(token: &str, id: &str) -> Sender {
 }
 
 pub(crate) fn turn(session: u32, ticket: u64) -> Record {
-    Record::Turn(TurnRow {
+    Record::Put(Row::Turn(TurnRow {
         session: SessionKey(session),
         ticket,
         state: TurnStage::Queued,
         at: Time(5),
         senders: Vec::new(),
         cancelling: None,
-        line: Some(Bytes::from_static(b"{\"prompt\":[]}")),
-    })
+    }))
+}
+
+/// The line of a turn.
+pub(crate) fn prompt(session: u32, ticket: u64, line: &'static str) -> Record {
+    Record::Put(Row::Prompt { session: SessionKey(session), ticket, line: line.into() })
 }
 
 /// The subject of a question, as in `fixtures/v1.sql`.
@@ -206,12 +212,12 @@ pub(crate) fn frozen() -> Frozen {
 }
 
 pub(crate) fn interaction(id: u64, session: u32, host: u64) -> Record {
-    Record::Interaction(InteractionRow {
+    Record::Put(Row::Interaction(InteractionRow {
         id: InteractionId(id),
         session: Some(SessionKey(session)),
         host: HostId(host),
         line: Bytes::from_static(b"{\"id\":0,\"method\":\"session/request_permission\"}"),
         at: Time(6),
         frozen: None,
-    })
+    }))
 }

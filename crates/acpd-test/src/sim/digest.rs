@@ -138,7 +138,7 @@ fn tables(out: &mut String, snapshot: &Snapshot) -> fmt::Result {
         let ready = row.ready.map(|at| at.0);
         writeln!(out, "{:?} {ready:?} {}", row.session.map(|key| key.0), row.stopping)?;
         writeln!(out, " output {} {} written {}", state.offset, state.inside, state.written)?;
-        for (session, line) in &state.parked {
+        for (session, line) in state.parked.values() {
             writeln!(out, " parked {session:?} {line:?}")?;
         }
         for (chunk, line) in &state.outbox {
@@ -150,7 +150,6 @@ fn tables(out: &mut String, snapshot: &Snapshot) -> fmt::Result {
         let stage = match row.state {
             TurnStage::Queued => "queued".to_owned(),
             TurnStage::Dispatched { host, chunk } => format!("dispatched {} {chunk}", host.0),
-            TurnStage::Ended => "ended".to_owned(),
         };
         let cancelling = row.cancelling.map(|by| match by {
             Canceller::Client => "client",
@@ -159,7 +158,7 @@ fn tables(out: &mut String, snapshot: &Snapshot) -> fmt::Result {
         write!(out, "turn {session} {ticket} {stage} {} {cancelling:?} ", row.at.0)?;
         let senders: Vec<_> = row.senders.iter().map(|one| sender(Some(one))).collect();
         let senders = if senders.is_empty() { sender(None) } else { senders.join(" ") };
-        writeln!(out, "{senders} {:?}", row.line)?;
+        writeln!(out, "{senders} {:?}", snapshot.prompts.get(&(row.session, *ticket)))?;
     }
     for ((SessionKey(session), key), row) in &snapshot.prompt_keys {
         writeln!(out, "key {session} {key:?} {} {:?}", row.turn, row.outcome)?;
@@ -206,7 +205,7 @@ fn sessions(out: &mut String, snapshot: &Snapshot) -> fmt::Result {
         let told = &row.usage.told;
         writeln!(out, " usage {:?} {:?} {}", told.used, told.size, json!(told.cost))?;
         writeln!(out, " times {} {}", row.created.0, row.updated.0)?;
-        writeln!(out, " journal {} {} {:?}", state.head, state.last_ticket, state.mcp_servers)?;
+        writeln!(out, " journal {} {} {:?}", state.head, row.last_ticket, state.mcp_servers)?;
     }
     Ok(())
 }
@@ -292,7 +291,7 @@ fn event_word(kind: EventKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use acpd_core::ids::ClientId;
-    use acpd_core::record::AgentRow;
+    use acpd_core::record::{AgentRow, Row};
     use bytes::Bytes;
 
     use super::*;
@@ -336,11 +335,11 @@ mod tests {
         assert_ne!(empty, digests(|to| to.commit(&[], &snapshot)));
         let before = digests(|to| to.commit(&[], &snapshot));
         let row = AgentRow { name: "a".to_owned(), desired: Desired::Up, ..AgentRow::default() };
-        snapshot.apply(&Record::Agent(row));
+        snapshot.put(Row::Agent(row));
         let up = digests(|to| to.commit(&[], &snapshot));
         assert_ne!(before, up);
         let row = AgentRow { name: "a".to_owned(), desired: Desired::Down, ..AgentRow::default() };
-        snapshot.apply(&Record::Agent(row));
+        snapshot.put(Row::Agent(row));
         assert_ne!(up, digests(|to| to.commit(&[], &snapshot)));
     }
 }

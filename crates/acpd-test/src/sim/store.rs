@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use acp_wire::{StateKey, locate, str_at};
 use acpd_core::ids::{HostId, SessionKey};
 use acpd_core::record::{
-    Dormant, EventKind, EventRow, Forked, InteractionRow, Record, SessionState, Snapshot, ValueKey,
+    Dormant, EventKind, EventRow, Forked, InteractionRow, Record, Row, SessionState, Snapshot,
+    ValueKey,
 };
 use acpd_core::{Batch, Read, ReadStyle};
 use bytes::Bytes;
@@ -60,7 +61,7 @@ impl Store {
                     self.append(row, truth)?;
                 }
                 Record::Forked(fork) => self.fork(fork, truth)?,
-                Record::Session(row) => {
+                Record::Put(Row::Session(row)) => {
                     let old = self.public.insert(row.public_id.clone(), row.key);
                     let before = self.snapshot.sessions.get(&row.key);
                     let is_back = row.removed.is_none()
@@ -81,17 +82,17 @@ impl Store {
                         Dormant::NoDirectory => truth.hit("session without its directory"),
                     }
                 }
-                Record::Value { session, key, json } => {
+                Record::Put(Row::Value { session, key, json }) => {
                     self.values.insert((*session, *key), json.clone());
                 }
-                Record::Outbox { host, chunk, line } => {
+                Record::Put(Row::Outbox { host, chunk, line }) => {
                     self.check_answer(*host, line, truth)?;
                     let old = self.outbox.insert((*host, *chunk), line.clone());
                     if let Some(old) = old {
                         return Err(format!("{host:?}: chunk {chunk} was {old:?} already"));
                     }
                 }
-                Record::HostOffset { host, offset, .. } => {
+                Record::Put(Row::Read { host, offset, .. }) => {
                     let old = self.snapshot.hosts.get(host).map_or(0, |state| state.offset);
                     if *offset < old {
                         return Err(format!("{host:?}: output to {offset} after {old}"));
@@ -101,6 +102,9 @@ impl Store {
                     self.values.retain(|(of, _), _| of != session);
                 }
                 _ => {}
+            }
+            if !self.snapshot.fits(record) {
+                return Err(format!("without its owner, or left behind: {record:?}"));
             }
             self.snapshot.apply(record);
         }

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use acpd_api::Environment;
 use acpd_core::ids::{ClientId, HostId};
-use acpd_core::record::Record;
+use acpd_core::record::{Record, Row, RowId};
 use acpd_core::{Batch, ClientEvent, HostEvent, Hub, Input};
 use acpd_store::{Report, Tidied, Writer};
 use acpd_sys::limits;
@@ -310,8 +310,12 @@ impl Relay {
     /// Gives a batch to the store, and executes the effects that do not wait for it.
     fn submit(&mut self, mut batch: Batch) {
         let is_about_work = |record: &Record| {
-            use Record::{Boot, Interaction, InteractionGone, Turn};
-            matches!(record, Boot { .. } | Turn(_) | Interaction(_) | InteractionGone { .. })
+            matches!(
+                record,
+                Record::Boot { .. }
+                    | Record::Put(Row::Turn(_) | Row::Interaction(_))
+                    | Record::Delete(RowId::Turn(..) | RowId::Interaction(_))
+            )
         };
         if let Some(awake) = &mut self.awake
             && batch.records.iter().any(is_about_work)

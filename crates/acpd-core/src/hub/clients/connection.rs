@@ -16,7 +16,7 @@ use crate::offer::offer;
 use crate::params::own_meta;
 use crate::process::slot::{WaitFor, Waiting};
 use crate::profile::Profile;
-use crate::record::Record;
+use crate::record::{Record, Row};
 use crate::session::Session;
 
 impl Hub {
@@ -80,7 +80,7 @@ impl Hub {
             if let Some(token) = self.clients.one_too_many(waited) {
                 self.forget_resumable(&token);
             }
-            self.cx.record(Record::Client { token: token.clone(), received: 0 });
+            self.cx.put(Row::Client { token: token.clone(), received: 0 });
         }
         self.clients.name(client, &token);
         if let Some((old, resume)) = back {

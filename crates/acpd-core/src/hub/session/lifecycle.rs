@@ -38,7 +38,7 @@ use crate::ids::{ClientId, SessionKey, SlotId, Time};
 use crate::input::Effect;
 use crate::mcp::client_servers::CallEnd;
 use crate::mcp::lent;
-use crate::record::{Dormant, Purpose, Record, SessionRow, SessionState};
+use crate::record::{Dormant, Purpose, Record, Row, SessionRow, SessionState};
 use crate::session::turn::Cancel;
 use crate::session::{Session, State};
 use crate::timers::Timer;
@@ -172,16 +172,16 @@ impl Hub {
     }
 
     fn keep_aside(&mut self, session: Session) {
-        let Session { row, head, last_ticket, mcp_servers, doubtful, .. } = session;
+        let Session { row, head, mcp_servers, doubtful, .. } = session;
         let mut row = SessionRow::clone(&row);
         row.removed = Some(self.cx.now);
         row.host = None;
         if row.rest == Dormant::Parked {
             row.reason = None;
         }
-        self.cx.record(Record::Session(Box::new(row.clone())));
+        self.cx.put(Row::Session(Box::new(row.clone())));
         self.cx.out.durable = true;
-        self.sessions.keep_aside(SessionState { row, head, last_ticket, mcp_servers }, doubtful);
+        self.sessions.keep_aside(SessionState { row, head, mcp_servers }, doubtful);
         let until = self.cx.now.after(self.cx.config.keep_deleted);
         self.cx.timers.advance(Timer::Lifecycle, until);
     }

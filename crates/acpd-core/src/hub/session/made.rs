@@ -12,7 +12,7 @@ use crate::ids::{ClientId, NOBODY, Process, SessionKey, SlotId};
 use crate::input::ReadStyle;
 use crate::mcp::undeclared;
 use crate::process::slot::{Directory, WaitFor, Waiting};
-use crate::record::{Adoption, Counter, NewSession, Record, SessionRow, SessionState, Used};
+use crate::record::{Adoption, Counter, NewSession, Row, SessionRow, SessionState, Used};
 use crate::session::restore::values_of;
 use crate::session::{Session, State, numbered};
 use crate::timers::Timer;
@@ -166,9 +166,9 @@ impl Hub {
             updated: self.cx.now,
             ..given
         };
-        self.cx.record(Record::Session(Box::new(row.clone())));
+        self.cx.put(Row::Session(Box::new(row.clone())));
         if let Some(servers) = &mcp_servers {
-            self.cx.record(Record::Secret { session: key, mcp_servers: servers.clone() });
+            self.cx.put(Row::Secret { session: key, mcp_servers: servers.clone() });
         }
         self.cx.out.durable = true;
         let held_since = self.cx.now;

@@ -16,7 +16,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
 use crate::profile::OnLost;
 use crate::prompt::{continues, has_yes, prompt_text, without_once};
-use crate::record::{Dormant, Record, TurnRow, TurnStage};
+use crate::record::{Dormant, Row, TurnRow, TurnStage};
 use crate::session::Session;
 use crate::session::limit::Held;
 use crate::session::reseed::GO_ON;
@@ -67,15 +67,16 @@ impl Hub {
 
     pub(crate) fn save_queued(&mut self, key: SessionKey, place: usize) {
         let prompt = &self.sessions[&key].queue[place];
-        let (row, line) = (self.turn_row(key, prompt, TurnStage::Queued), prompt.line.clone());
-        self.cx.record(Record::Turn(TurnRow { line: Some(line), ..row }));
+        let (ticket, line) = (prompt.ticket, prompt.line.clone());
+        let row = self.turn_row(key, prompt, TurnStage::Queued);
+        self.cx.put(Row::Turn(row));
+        self.cx.put(Row::Prompt { session: key, ticket, line });
     }
 
-    /// Without a line, the stored one stays.
     fn turn_row(&self, key: SessionKey, prompt: &Queued, state: TurnStage) -> TurnRow {
         let (ticket, at) = (prompt.ticket, prompt.at);
         let senders = prompt.senders.iter().filter_map(|to| self.clients.sender(to)).collect();
-        TurnRow { session: key, ticket, state, at, senders, cancelling: None, line: None }
+        TurnRow { session: key, ticket, state, at, senders, cancelling: None }
     }
 
     /// Answers everything queued in a session with an error. If the sender of a prompt is gone, the
@@ -167,9 +168,12 @@ impl Hub {
         let Session { row, running, .. } = self.session(key);
         let (Some(host), Some(running)) = (row.host, running) else { return };
         let state = TurnStage::Dispatched { host, chunk: running.chunk };
-        let (cancelling, row) =
-            (running.work.canceller(), self.turn_row(key, &running.prompt, state));
-        self.cx.record(Record::Turn(TurnRow { cancelling, line, ..row }));
+        let (ticket, cancelling) = (running.prompt.ticket, running.work.canceller());
+        let row = TurnRow { cancelling, ..self.turn_row(key, &running.prompt, state) };
+        self.cx.put(Row::Turn(row));
+        if let Some(line) = line {
+            self.cx.put(Row::Prompt { session: key, ticket, line });
+        }
     }
 
     pub(crate) fn queue_remove(&mut self, params: QueueRemoveParams) -> Result<QueueInfo, Fault> {

@@ -19,7 +19,7 @@ use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId, duration};
 use crate::input::Effect;
 use crate::process::slot::StopWhy;
-use crate::record::{Canceller, EventKind, PromptKeyRow, Record, Replayable};
+use crate::record::{Canceller, EventKind, PromptKeyRow, Replayable, Row};
 use crate::session::turn::{Cancel, Running};
 use crate::session::work::{TurnEnd, WorkEffect, WorkEvent};
 use crate::timers::Timer;
@@ -132,7 +132,7 @@ impl Hub {
         };
         let outcome = outcome.to_string().into();
         let row = PromptKeyRow { session, key: key.clone(), turn: turn.number, outcome };
-        self.cx.record(Record::PromptKey(row.clone()));
+        self.cx.put(Row::PromptKey(row.clone()));
         self.prompt_keys.insert((session, key), row);
     }
 
