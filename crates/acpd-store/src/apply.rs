@@ -57,10 +57,6 @@ impl<'c> Apply<'c> {
                 self.run(sql, [row.key.0])
             }
             Record::Delete(id) => state::delete(self.conn, id),
-            Record::Written { host, chunk } => {
-                state::delete_written(self.conn, *host, *chunk)?;
-                state::put(self.conn, &Row::Written { host: *host, chunk: *chunk })
-            }
             Record::HostGone { host } => state::delete_host(self.conn, *host),
             Record::ClientGone { token } => state::delete_client(self.conn, token),
             Record::SessionRemoved { session } => self.session_removed(*session),

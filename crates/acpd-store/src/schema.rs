@@ -105,39 +105,34 @@ INSERT INTO state SELECT 2, token, id, json_object('reply', json_object(
 
 INSERT INTO state SELECT 3, host, 0, json_object('host', json_object(
     'host', host, 'agent', agent, 'pid', pid, 'start', start, 'session', session,
-    'ready', ready, 'stopping', json(iif(stopping, 'true', 'false')))), NULL FROM hosts;
+    'ready', ready, 'stopping', json(iif(stopping, 'true', 'false')), 'offset', offset,
+    'inside', json(iif(inside, 'true', 'false')), 'written', written)), NULL FROM hosts;
 
-INSERT INTO state SELECT 4, host, 0, json_object('read', json_object(
-    'host', host, 'offset', offset, 'inside', json(iif(inside, 'true', 'false')))), NULL FROM hosts;
-
-INSERT INTO state SELECT 5, host, 0, json_object('written', json_object(
-    'host', host, 'chunk', written)), NULL FROM hosts;
-
-INSERT INTO state SELECT 6, host, chunk, json_object('outbox', json_object(
+INSERT INTO state SELECT 4, host, chunk, json_object('outbox', json_object(
     'host', host, 'chunk', chunk)), line FROM outbox;
 
-INSERT INTO state SELECT 7, host, place, json_object('parked', json_object(
+INSERT INTO state SELECT 5, host, place, json_object('parked', json_object(
     'host', host, 'place', place, 'session', session)), line FROM parked;
 
-INSERT INTO state SELECT 8, id, 0, json_object('asked', json_object(
+INSERT INTO state SELECT 6, id, 0, json_object('asked', json_object(
     'id', id, 'host', host, 'what', json(what))), NULL FROM asked;
 
-INSERT INTO state SELECT 9, id, 0, json_object('interaction', json_object(
+INSERT INTO state SELECT 7, id, 0, json_object('interaction', json_object(
     'id', id, 'session', nullif(session, 0), 'host', host, 'at', at, 'frozen', json(frozen))),
     line FROM interactions;
 
 -- Schema 1 had one sender per turn.
-INSERT INTO state SELECT 10, session, ticket, json_object('turn', json_object(
+INSERT INTO state SELECT 8, session, ticket, json_object('turn', json_object(
     'session', session, 'ticket', ticket, 'at', at, 'cancelling', cancelling,
     'state', json(iif(host IS NULL, '"queued"',
         json_object('dispatched', json_object('host', host, 'chunk', chunk)))),
     'senders', json(iif(sender IS NULL, '[]',
         iif(sender LIKE '[%', sender, '[' || sender || ']'))))), NULL FROM turns;
 
-INSERT INTO state SELECT 11, session, ticket, json_object('prompt', json_object(
+INSERT INTO state SELECT 9, session, ticket, json_object('prompt', json_object(
     'session', session, 'ticket', ticket)), line FROM turns WHERE line IS NOT NULL;
 
-INSERT INTO state SELECT 12, session, 0, json_object('session', json_object(
+INSERT INTO state SELECT 10, session, 0, json_object('session', json_object(
     'key', session, 'agent', agent, 'public_id', public_id, 'agent_id', agent_id, 'name', name,
     'cwd', cwd, 'host', host, 'rest', rest, 'reason', reason, 'restore', restore, 'mode', mode,
     'options', json(options), 'open_tools', json(open_tools), 'children', json(children),
@@ -148,29 +143,29 @@ INSERT INTO state SELECT 12, session, 0, json_object('session', json_object(
     'replayable', json(replayable), 'last_outcome', last_outcome, 'usage', json(usage),
     'created', created, 'updated', updated)), params FROM sessions;
 
-INSERT INTO state SELECT 13, session, 0, json_object('journal', json_object(
+INSERT INTO state SELECT 11, session, 0, json_object('journal', json_object(
     'session', session, 'head', head, 'states', json_array(
         max(iif(slot = 0, seq, 0)), max(iif(slot = 1, seq, 0)), max(iif(slot = 2, seq, 0)),
         max(iif(slot = 3, seq, 0)), max(iif(slot = 4, seq, 0)), max(iif(slot = 5, seq, 0))))), NULL
     FROM sessions LEFT JOIN session_state USING (session) WHERE head > 0 GROUP BY session;
 
-INSERT INTO state SELECT 14, session, 0,
+INSERT INTO state SELECT 12, session, 0,
     json_object('secret', json_object('session', session)), mcp_servers FROM secrets;
 
-INSERT INTO state SELECT 15, session, key,
+INSERT INTO state SELECT 13, session, key,
     json_object('value', json_object('session', session, 'key', key)), json FROM session_values;
 
-INSERT INTO state SELECT 16, session, key, json_object('prompt_key', json_object(
+INSERT INTO state SELECT 14, session, key, json_object('prompt_key', json_object(
     'session', session, 'key', key, 'turn', turn)), outcome FROM prompt_keys;
 
-INSERT INTO state SELECT 17, name, 0, json_object('agent', json_object(
+INSERT INTO state SELECT 15, name, 0, json_object('agent', json_object(
     'name', name, 'desired', desired, 'fingerprint', fingerprint, 'client_meta', client_meta,
     'resume_lies', json(iif(resume_lies, 'true', 'false')),
     'load_lies', json(iif(load_lies, 'true', 'false')))), initialize FROM agents;
 
-INSERT INTO state SELECT 18, agent, 0, json_object('auth', json(what)), NULL FROM auth;
+INSERT INTO state SELECT 16, agent, 0, json_object('auth', json(what)), NULL FROM auth;
 
-INSERT INTO state SELECT 19, id, 0, json_object('remembered', json(what)), NULL FROM decisions;
+INSERT INTO state SELECT 17, id, 0, json_object('remembered', json(what)), NULL FROM decisions;
 
 DROP TABLE agents;
 DROP TABLE asked;
@@ -231,6 +226,6 @@ pub(crate) fn sessions(conn: &Connection) -> rusqlite::Result<&'static str> {
     Ok(if found < 3 {
         "SELECT count(*), max(updated) FROM sessions"
     } else {
-        "SELECT count(*), max(value ->> '$.session.updated') FROM state WHERE kind = 12"
+        "SELECT count(*), max(value ->> '$.session.updated') FROM state WHERE kind = 10"
     })
 }

@@ -15,22 +15,20 @@ pub(crate) mod kind {
     pub(crate) const CLIENT: u8 = 1;
     pub(crate) const REPLY: u8 = 2;
     pub(crate) const HOST: u8 = 3;
-    pub(crate) const READ: u8 = 4;
-    pub(crate) const WRITTEN: u8 = 5;
-    pub(crate) const OUTBOX: u8 = 6;
-    pub(crate) const PARKED: u8 = 7;
-    pub(crate) const ASKED: u8 = 8;
-    pub(crate) const INTERACTION: u8 = 9;
-    pub(crate) const TURN: u8 = 10;
-    pub(crate) const PROMPT: u8 = 11;
-    pub(crate) const SESSION: u8 = 12;
-    pub(crate) const JOURNAL: u8 = 13;
-    pub(crate) const SECRET: u8 = 14;
-    pub(crate) const VALUE: u8 = 15;
-    pub(crate) const PROMPT_KEY: u8 = 16;
-    pub(crate) const AGENT: u8 = 17;
-    pub(crate) const AUTH: u8 = 18;
-    pub(crate) const REMEMBERED: u8 = 19;
+    pub(crate) const OUTBOX: u8 = 4;
+    pub(crate) const PARKED: u8 = 5;
+    pub(crate) const ASKED: u8 = 6;
+    pub(crate) const INTERACTION: u8 = 7;
+    pub(crate) const TURN: u8 = 8;
+    pub(crate) const PROMPT: u8 = 9;
+    pub(crate) const SESSION: u8 = 10;
+    pub(crate) const JOURNAL: u8 = 11;
+    pub(crate) const SECRET: u8 = 12;
+    pub(crate) const VALUE: u8 = 13;
+    pub(crate) const PROMPT_KEY: u8 = 14;
+    pub(crate) const AGENT: u8 = 15;
+    pub(crate) const AUTH: u8 = 16;
+    pub(crate) const REMEMBERED: u8 = 17;
 }
 
 /// A number or a text.
@@ -45,8 +43,6 @@ fn place(row: &Row) -> (u8, Part<'_>, Part<'_>) {
         Row::Client { token, .. } => (kind::CLIENT, text(token), ONE),
         Row::Reply(row) => (kind::REPLY, text(&row.token), text(row.id.raw())),
         Row::Host(row) => (kind::HOST, number(row.host.0), ONE),
-        Row::Read { host, .. } => (kind::READ, number(host.0), ONE),
-        Row::Written { host, .. } => (kind::WRITTEN, number(host.0), ONE),
         Row::Outbox { host, chunk, .. } => (kind::OUTBOX, number(host.0), number(*chunk)),
         Row::Parked { host, place, .. } => (kind::PARKED, number(host.0), number(*place)),
         Row::Asked(row) => (kind::ASKED, number(row.id), ONE),
@@ -85,6 +81,7 @@ pub(crate) fn put(conn: &Connection, row: &Row) -> Result<(), StoreError> {
 pub(crate) fn delete(conn: &Connection, id: &RowId) -> Result<(), StoreError> {
     let (kinds, owner, key) = match id {
         RowId::Reply(token, id) => (&[kind::REPLY][..], text(token), text(id.raw())),
+        RowId::Outbox(host, chunk) => (&[kind::OUTBOX][..], number(host.0), number(*chunk)),
         RowId::Parked(host, place) => (&[kind::PARKED][..], number(host.0), number(*place)),
         RowId::Asked(id) => (&[kind::ASKED][..], number(*id), ONE),
         RowId::Interaction(id) => (&[kind::INTERACTION][..], number(id.0), ONE),
@@ -101,20 +98,8 @@ pub(crate) fn delete(conn: &Connection, id: &RowId) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Deletes the lines to a process up to this one.
-pub(crate) fn delete_written(
-    conn: &Connection,
-    host: HostId,
-    chunk: u64,
-) -> Result<(), StoreError> {
-    conn.prepare_cached("DELETE FROM state WHERE kind = ?1 AND owner = ?2 AND key <= ?3")?
-        .execute(params![kind::OUTBOX, number(host.0), number(chunk)])?;
-    Ok(())
-}
-
 pub(crate) fn delete_host(conn: &Connection, host: HostId) -> Result<(), StoreError> {
-    use kind::{HOST, OUTBOX, PARKED, READ, WRITTEN};
-    delete_owned(conn, &[HOST, READ, WRITTEN, OUTBOX, PARKED], &number(host.0))
+    delete_owned(conn, &[kind::HOST, kind::OUTBOX, kind::PARKED], &number(host.0))
 }
 
 pub(crate) fn delete_client(conn: &Connection, token: &str) -> Result<(), StoreError> {

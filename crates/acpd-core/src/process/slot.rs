@@ -9,6 +9,7 @@ use bytes::Bytes;
 use crate::cx::Cx;
 use crate::ids::{HostId, Requester, SessionKey, Time};
 use crate::input::StopStep;
+use crate::process::table::OutputEnd;
 use crate::profile::Profile;
 use crate::record::{Adoption, AgentRow, HostState, NewSession, RowId};
 
@@ -121,7 +122,8 @@ pub(crate) struct Host {
     pub(super) reachable: bool,
     /// Taking over has taken longer than a start may.
     pub(super) overdue: bool,
-    pub(super) offset: u64,
+    /// The committed output.
+    pub(super) read: OutputEnd,
     /// End of the output from the time without a daemon; `None` once acpd has read it.
     pub(super) catch_up: Option<u64>,
     /// acpd could not take over the process: [`crate::input::HostEvent::Lost`].
@@ -150,7 +152,7 @@ impl Host {
             pid: (row.pid != 0).then_some(row.pid),
             start: row.start,
             reachable: false,
-            offset: state.offset,
+            read: OutputEnd { offset: row.offset, inside: row.inside },
             ready_since: row.ready,
             outbox: Outbox::recovered(state),
             ..Host::new(row.host)
@@ -162,6 +164,7 @@ impl Host {
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     last: u64,
+    pub(super) written: u64,
     /// Number and length of each line.
     unwritten: VecDeque<(u64, usize)>,
     pub(crate) bytes: usize,
@@ -171,7 +174,8 @@ impl Outbox {
     pub(crate) fn recovered(state: &HostState) -> Outbox {
         let last = state.outbox.last_key_value().map_or(0, |(chunk, _)| *chunk);
         Outbox {
-            last: last.max(state.written),
+            last: last.max(state.row.written),
+            written: state.row.written,
             unwritten: state.outbox.iter().map(|(chunk, line)| (*chunk, line.len())).collect(),
             bytes: state.outbox.values().map(Bytes::len).sum(),
         }
@@ -192,9 +196,11 @@ impl Outbox {
         self.last
     }
 
-    pub(crate) fn written(&mut self, chunk: u64) {
-        while let Some((_, len)) = self.unwritten.pop_front_if(|(line, _)| *line <= chunk) {
+    pub(super) fn take_written(&mut self, cx: &mut Cx, host: HostId, chunk: u64) {
+        self.written = chunk;
+        while let Some((line, len)) = self.unwritten.pop_front_if(|(line, _)| *line <= chunk) {
             self.bytes -= len;
+            cx.delete(RowId::Outbox(host, line));
         }
     }
 }

@@ -390,7 +390,7 @@ impl Processes {
         let is_new = known.pid.is_none();
         known.reachable = true;
         known.overdue = false;
-        known.catch_up = (known.offset < end).then_some(end);
+        known.catch_up = (known.read.offset < end).then_some(end);
         if is_new {
             return self.on_started(cx, host, pid, start);
         }

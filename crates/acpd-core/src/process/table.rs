@@ -32,7 +32,7 @@ use crate::process::slot::{
     AgentInfo, Directory, Host, Parked, Slot, State, StopWhy, WaitFor, Waiting,
 };
 use crate::profile::{Config, Profile};
-use crate::record::{AgentRow, AuthRow, Desired, HostRow, Record, Row};
+use crate::record::{AgentRow, AuthRow, Desired, HostRow, Row};
 use crate::timers::{Timer, Timers};
 
 /// Bytes for new sessions of one process. An adoption has its own limit.
@@ -42,7 +42,7 @@ static NEVER_RAN: LazyLock<AgentInfo> = LazyLock::new(|| AgentInfo::new(AgentRow
 const UNWRITTEN: usize = 8 << 20;
 
 /// End of the output that was read, possibly inside a line.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OutputEnd {
     pub(crate) offset: u64,
     pub(crate) inside: bool,
@@ -203,11 +203,14 @@ impl Processes {
     }
 
     pub(crate) fn commit_read(&mut self, cx: &mut Cx) {
-        for (host, OutputEnd { offset, inside }) in take(&mut self.read) {
-            if self.by_host.contains_key(&host) {
-                cx.put(Row::Read { host, offset, inside });
-                cx.send(Effect::Host(host, ToHost::Ack(offset)));
-            }
+        for (host, end) in take(&mut self.read) {
+            let Some(id) = self.slot_of(host) else { continue };
+            // Nothing that watchers are told changes.
+            let process = self.slots.get_mut(&id).and_then(Slot::host_mut);
+            let Some(process) = process else { continue };
+            process.read = end;
+            self.save(cx, id);
+            cx.send(Effect::Host(host, ToHost::Ack(end.offset)));
         }
     }
 
@@ -269,6 +272,9 @@ impl Processes {
             session: slot.dedicated,
             ready: host.ready_since,
             stopping: matches!(slot.state, State::Stopping { .. }),
+            offset: host.read.offset,
+            inside: host.read.inside,
+            written: host.outbox.written,
         }));
     }
 
@@ -450,9 +456,9 @@ impl Processes {
 
     pub(crate) fn on_written(&mut self, cx: &mut Cx, host: HostId, chunk: u64) {
         let Some(id) = self.slot_of(host) else { return };
-        cx.record(Record::Written { host, chunk });
         if let Some(process) = self.get_mut(id).and_then(Slot::host_mut) {
-            process.outbox.written(chunk);
+            process.outbox.take_written(cx, host, chunk);
+            self.save(cx, id);
         }
     }
 

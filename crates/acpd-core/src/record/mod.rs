@@ -41,11 +41,6 @@ pub enum Record {
     /// Adds a row, or replaces the one with its key.
     Put(Row),
     Delete(RowId),
-    /// Puts [`Row::Written`] and deletes the lines up to this number from the outbox.
-    Written {
-        host: HostId,
-        chunk: u64,
-    },
     /// Deletes the rows of a process. The engine closes its requests and interactions itself.
     HostGone {
         host: HostId,
@@ -160,6 +155,13 @@ pub struct HostRow {
     pub session: Option<SessionKey>,
     pub ready: Option<Time>,
     pub stopping: bool,
+    /// Output before this byte offset is part of this or an earlier transaction. The offset is just
+    /// after a line unless `inside`.
+    pub offset: u64,
+    /// The offset lies inside a line over the limit, whose end is dropped.
+    pub inside: bool,
+    /// Last line that the process got.
+    pub written: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -28,19 +28,6 @@ pub enum Row {
     Reply(ReplyRow),
     /// Written before the first line to the process. Without a process id until it runs.
     Host(HostRow),
-    /// Output up to this offset is part of this or an earlier transaction.
-    Read {
-        host: HostId,
-        /// Byte offset, just after a line unless `inside`.
-        offset: u64,
-        /// The offset lies inside a line over the limit, whose end is dropped.
-        inside: bool,
-    },
-    /// The last line that the process got.
-    Written {
-        host: HostId,
-        chunk: u64,
-    },
     /// A line to a process that may be unwritten.
     Outbox {
         host: HostId,
@@ -105,6 +92,7 @@ pub struct JournalRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowId {
     Reply(String, Id),
+    Outbox(HostId, u64),
     Parked(HostId, u64),
     Asked(u64),
     Interaction(InteractionId),

@@ -59,15 +59,10 @@ impl Spent {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostState {
     pub row: HostRow,
-    /// Committed output in bytes.
-    pub offset: u64,
-    /// The offset lies inside a line over the limit, whose end is dropped.
-    pub inside: bool,
     /// Lines with the agent's ids of their sessions, by place.
     pub parked: BTreeMap<u64, (String, Bytes)>,
     /// Possibly unwritten lines.
     pub outbox: BTreeMap<u64, Bytes>,
-    pub written: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -98,9 +93,7 @@ impl Snapshot {
             Record::HostGone { host } => return !asks(host),
             Record::SessionRemoved { session } => return !asks_in(*session),
             Record::Put(row) => match row {
-                Row::Read { host, .. } | Row::Outbox { host, .. } | Row::Parked { host, .. } => {
-                    (Some(*host), None)
-                }
+                Row::Outbox { host, .. } | Row::Parked { host, .. } => (Some(*host), None),
                 Row::Asked(row) => (Some(row.host), None),
                 Row::Interaction(row) => (Some(row.host), row.session),
                 Row::Turn(row) => (None, Some(row.session)),
@@ -109,7 +102,6 @@ impl Snapshot {
                 Row::Value { session, .. } => (None, Some(*session)),
                 _ => (None, None),
             },
-            Record::Written { host, .. } => (Some(*host), None),
             Record::Event(row) => (None, Some(row.session)),
             Record::Forked(fork) => (None, Some(fork.session)),
             _ => (None, None),
@@ -124,12 +116,6 @@ impl Snapshot {
             Record::Boot { boot } => self.boot = *boot,
             Record::Put(row) => self.put(row.clone()),
             Record::Delete(key) => self.delete(key),
-            Record::Written { host, chunk } => {
-                if let Some(state) = self.hosts.get_mut(host) {
-                    state.outbox = state.outbox.split_off(&(chunk + 1));
-                    state.written = *chunk;
-                }
-            }
             Record::HostGone { host } => drop(self.hosts.remove(host)),
             Record::ClientGone { token } => drop(self.clients.remove(token)),
             Record::SessionRemoved { session } => {
@@ -168,16 +154,6 @@ impl Snapshot {
             Row::Host(row) => {
                 let state = self.hosts.entry(row.host).or_default();
                 state.row = row;
-            }
-            Row::Read { host, offset, inside } => {
-                if let Some(state) = self.hosts.get_mut(&host) {
-                    (state.offset, state.inside) = (offset, inside);
-                }
-            }
-            Row::Written { host, chunk } => {
-                if let Some(state) = self.hosts.get_mut(&host) {
-                    state.written = chunk;
-                }
             }
             Row::Outbox { host, chunk, line } => {
                 if let Some(state) = self.hosts.get_mut(&host) {
@@ -226,6 +202,11 @@ impl Snapshot {
             RowId::Reply(token, id) => {
                 if let Some(client) = self.clients.get_mut(token) {
                     client.replies.remove(id);
+                }
+            }
+            RowId::Outbox(host, chunk) => {
+                if let Some(state) = self.hosts.get_mut(host) {
+                    state.outbox.remove(chunk);
                 }
             }
             RowId::Parked(host, place) => {

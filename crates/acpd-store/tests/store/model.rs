@@ -156,16 +156,13 @@ fn auth_row() -> impl Strategy<Value = AuthRow> {
 
 fn host_row() -> impl Strategy<Value = HostRow> {
     let process = (host(), text(), any::<u32>(), any::<u64>());
-    let state = (option::of(session()), option::of(time()), any::<bool>());
-    (process, state).prop_map(|((host, agent, pid, start), (session, ready, stopping))| HostRow {
-        host,
-        agent,
-        pid,
-        start,
-        session,
-        ready,
-        stopping,
-    })
+    let state = (option::of(session()), option::of(time()), any::<[bool; 2]>());
+    let numbers = any::<[u64; 2]>();
+    (process, state, numbers).prop_map(
+        |((host, agent, pid, start), (session, ready, [stopping, inside]), [offset, written])| {
+            HostRow { host, agent, pid, start, session, ready, stopping, offset, inside, written }
+        },
+    )
 }
 
 /// Few, so that they meet again. Some have the same meaning and are different all the same, or do
@@ -350,8 +347,6 @@ fn host_record() -> impl Strategy<Value = Record> {
     let number = || 1..6_u64;
     let row = prop_oneof![
         3 => host_row().prop_map(Row::Host),
-        2 => (host(), any::<u64>(), any::<bool>())
-            .prop_map(|(host, offset, inside)| Row::Read { host, offset, inside }),
         4 => (host(), number(), agent_id(), bytes())
             .prop_map(|(host, place, session, line)| Row::Parked { host, place, session, line }),
         4 => (number(), host(), asked())
@@ -360,11 +355,11 @@ fn host_record() -> impl Strategy<Value = Record> {
             .prop_map(|(host, chunk, line)| Row::Outbox { host, chunk, line }),
     ];
     prop_oneof![
-        17 => row.prop_map(Record::Put),
+        15 => row.prop_map(Record::Put),
         1 => host().prop_map(|host| Record::HostGone { host }),
         1 => (host(), number()).prop_map(|(host, n)| Record::Delete(RowId::Parked(host, n))),
         2 => number().prop_map(|id| Record::Delete(RowId::Asked(id))),
-        2 => (host(), 0..8_u64).prop_map(|(host, chunk)| Record::Written { host, chunk }),
+        2 => (host(), 1..8_u64).prop_map(|(host, chunk)| Record::Delete(RowId::Outbox(host, chunk))),
     ]
 }
 

@@ -221,10 +221,11 @@ fn records_of_schema_1() -> Vec<Record> {
             session: in_session,
             ready,
             stopping: true,
+            offset: 1000,
+            inside: true,
+            written: 1,
             ..host_row(host.0)
         })),
-        Record::Put(Row::Read { host, offset: 1000, inside: true }),
-        Record::Written { host, chunk: 1 },
         Record::Put(Row::Outbox { host, chunk: 2, line: Bytes::from_static(b"{\"id\":7}") }),
         session(9),
         Record::SessionRemoved { session: SessionKey(9) },
@@ -390,11 +391,11 @@ fn an_open_request_that_cannot_be_read_is_not_shown() {
     store.commit(vec![host(1), asked(1, 1, "{}")]);
     store.close();
     let conn = Connection::open(dir.path().join("acpd.db")).unwrap();
-    conn.execute("UPDATE state SET value = '{\"canary\":1}' WHERE kind = 8", []).unwrap();
+    conn.execute("UPDATE state SET value = '{\"canary\":1}' WHERE kind = 6", []).unwrap();
     drop(conn);
     let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
     let message = error.to_string();
-    assert!(message.contains("kind 8") && !message.contains("canary"), "{message}");
+    assert!(message.contains("kind 6") && !message.contains("canary"), "{message}");
 }
 
 #[test]
@@ -404,7 +405,7 @@ fn what_was_asked_is_gone_from_the_file_with_the_answer() {
     let mut store = Running::start(dir.path());
     store.commit(vec![host(1), asked(1, 1, str::from_utf8(CANARY).unwrap())]);
     store.close();
-    assert_eq!(tables_with_canary(&path), ["state 8"]);
+    assert_eq!(tables_with_canary(&path), ["state 6"]);
 
     let mut store = Running::start(dir.path());
     store.commit(vec![Record::Delete(RowId::Asked(1))]);
@@ -430,7 +431,7 @@ fn secrets_are_in_one_table_and_gone_from_the_file_with_their_session() {
         }),
     ]);
     store.close();
-    assert_eq!(tables_with_canary(&path), ["state 14"]);
+    assert_eq!(tables_with_canary(&path), ["state 12"]);
 
     let mut store = Running::start(dir.path());
     store.commit(vec![Record::SessionRemoved { session: SessionKey(1) }]);

@@ -136,15 +136,13 @@ pub(crate) fn host_row(host: u64) -> HostRow {
         agent: "claude".to_owned(),
         pid: 77,
         start: 8,
-        session: None,
-        ready: None,
-        stopping: false,
+        ..HostRow::default()
     }
 }
 
 /// Output of a process up to this offset.
 pub(crate) fn offset(host: u64, offset: u64) -> Record {
-    Record::Put(Row::Read { host: HostId(host), offset, inside: false })
+    Record::Put(Row::Host(HostRow { offset, ..host_row(host) }))
 }
 
 /// A line for a session that is not known.

@@ -52,7 +52,7 @@ impl Digester {
             Effect::Close(client) => self.sent("close", client.0, b""),
             Effect::Spawn { host, agent } => self.sent("spawn", host.0, agent.as_bytes()),
             Effect::Adopt(adopt) => {
-                let offset = adopt.offset.to_string();
+                let offset = adopt.row.offset.to_string();
                 self.sent("adopt", adopt.row.host.0, offset.as_bytes());
                 for line in adopt.outbox.values() {
                     self.sent("again", adopt.row.host.0, line);
@@ -137,7 +137,7 @@ fn tables(out: &mut String, snapshot: &Snapshot) -> fmt::Result {
         write!(out, "process {host} {:?} {} {} ", row.agent, row.pid, row.start)?;
         let ready = row.ready.map(|at| at.0);
         writeln!(out, "{:?} {ready:?} {}", row.session.map(|key| key.0), row.stopping)?;
-        writeln!(out, " output {} {} written {}", state.offset, state.inside, state.written)?;
+        writeln!(out, " output {} {} written {}", row.offset, row.inside, row.written)?;
         for (session, line) in state.parked.values() {
             writeln!(out, " parked {session:?} {line:?}")?;
         }

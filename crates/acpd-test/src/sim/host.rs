@@ -254,12 +254,13 @@ impl World {
             self.feed(lost)?;
             return Ok(true);
         }
-        let inside = adopt.inside && (adopt.offset >= host.acked || host.acked == host.dropped);
-        if (adopt.offset < host.acked && !inside) || adopt.offset > host.written {
-            return Err(format!("{id:?}: output wanted from {}, {host:?}", adopt.offset));
+        let inside =
+            adopt.row.inside && (adopt.row.offset >= host.acked || host.acked == host.dropped);
+        if (adopt.row.offset < host.acked && !inside) || adopt.row.offset > host.written {
+            return Err(format!("{id:?}: output wanted from {}, {host:?}", adopt.row.offset));
         }
-        let mut handed = adopt.offset.max(host.acked);
-        if adopt.inside
+        let mut handed = adopt.row.offset.max(host.acked);
+        if adopt.row.inside
             && let Some((_, end)) = host.said.iter().find(|(_, end)| *end > handed)
             && handed > host.acked.max(*end - LONG)
         {
@@ -269,7 +270,7 @@ impl World {
         let chunks = adopt.outbox.into_iter().collect();
         host.link = Some(Link { started: true, handed, chunks, ..Link::default() });
         // Output that is not requested again is committed.
-        host.acknowledge(adopt.offset);
+        host.acknowledge(adopt.row.offset);
         if host.written > handed {
             self.truth.hit("adopted with output");
         }
@@ -293,7 +294,7 @@ impl World {
     }
 
     pub(super) fn ack(&mut self, id: HostId, offset: u64) -> Result<(), String> {
-        let committed = self.store.snapshot.hosts.get(&id).map_or(offset, |state| state.offset);
+        let committed = self.store.snapshot.hosts.get(&id).map_or(offset, |state| state.row.offset);
         let Some(host) = self.hosts.get_mut(&id) else { return Ok(()) };
         let Some(link) = &host.link else { return Err(format!("{id:?}: ack before adoption")) };
         // Dropped bytes of a line over the limit are acknowledged without the daemon.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use acp_wire::{StateKey, locate, str_at};
 use acpd_core::ids::{HostId, SessionKey};
 use acpd_core::record::{
-    Dormant, EventKind, EventRow, Forked, InteractionRow, Record, Row, SessionState, Snapshot,
-    ValueKey,
+    Dormant, EventKind, EventRow, Forked, HostRow, InteractionRow, Record, Row, SessionState,
+    Snapshot, ValueKey,
 };
 use acpd_core::{Batch, Read, ReadStyle};
 use bytes::Bytes;
@@ -92,8 +92,8 @@ impl Store {
                         return Err(format!("{host:?}: chunk {chunk} was {old:?} already"));
                     }
                 }
-                Record::Put(Row::Read { host, offset, .. }) => {
-                    let old = self.snapshot.hosts.get(host).map_or(0, |state| state.offset);
+                Record::Put(Row::Host(HostRow { host, offset, .. })) => {
+                    let old = self.snapshot.hosts.get(host).map_or(0, |state| state.row.offset);
                     if *offset < old {
                         return Err(format!("{host:?}: output to {offset} after {old}"));
                     }

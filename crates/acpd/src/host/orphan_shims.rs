@@ -93,8 +93,8 @@ async fn end_orphan_shim(host: HostId, shim_dir: ShimDir, mut place: Place) {
         place.events = events;
         // Like that of a command, its output need not be acknowledged. It is dropped.
         place.command = Some(Arc::default());
-        let row = HostRow { host, ..HostRow::default() };
-        let adopt = HostState { row, inside: true, ..HostState::default() };
+        let row = HostRow { host, inside: true, ..HostRow::default() };
+        let adopt = HostState { row, ..HostState::default() };
         let shim = Shim::adopt(adopt, BTreeSet::new(), shim_dir.marker(), place);
         shim.tell(ToHost::Stop(StopStep::Term));
         let end = async {

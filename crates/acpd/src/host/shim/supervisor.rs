@@ -161,7 +161,7 @@ impl Supervisor {
     pub(super) async fn adopt(mut self, adopt: HostState, remade: BTreeSet<u64>) {
         self.remade = remade;
         self.leader = ProcessId { pid: adopt.row.pid, start: adopt.row.start };
-        self.output = Output::from(adopt.offset, adopt.inside, self.place.line_limit);
+        self.output = Output::from(adopt.row.offset, adopt.row.inside, self.place.line_limit);
         for (chunk, line) in adopt.outbox {
             self.stdin.push(chunk, line);
         }
