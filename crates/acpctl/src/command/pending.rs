@@ -60,6 +60,12 @@ pub(super) struct Decide {
     agent: Option<String>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UserDecision {
+    Allow,
+    Deny,
+}
+
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "\
@@ -103,30 +109,29 @@ pub(super) fn pending(args: &Pending, ui: &mut Ui) -> Result {
     ui.show_list(args.json.json, &list, nothing, table)
 }
 
-/// Allows or denies.
-pub(super) fn decide(args: &Decide, is_yes: bool, ui: &mut Ui) -> Result {
+pub(super) fn decide(args: &Decide, decision: UserDecision, ui: &mut Ui) -> Result {
     let found = find(args.id.as_deref(), args.agent.as_deref(), Care::Exact, ui)?;
     let is_by_id = args.id.as_ref().is_some_and(|id| found.id == *id);
     let always = args.always;
     let option = match (&args.option, &found.question) {
         (None, Question::Permission { options, .. }) => {
-            of_several(&found, options, is_yes, always, ui).map_err(or_left_open)?
+            of_several(&found, options, decision, always, ui).map_err(or_left_open)?
         }
         (option, _) => option.clone(),
     };
-    let answer = match &found.question {
+    let (answer, verb) = match (decision, &found.question) {
         // A page only needs a yes.
-        Question::Url { .. } if is_yes && !always && option.is_none() => {
-            GivenAnswer::Accept { content: None }
+        (UserDecision::Allow, Question::Url { .. }) if !always && option.is_none() => {
+            (GivenAnswer::Accept { content: None }, "allowed")
         }
-        _ if is_yes => GivenAnswer::Allow { always, option },
-        _ => GivenAnswer::Deny { always, option },
+        (UserDecision::Allow, _) => (GivenAnswer::Allow { always, option }, "allowed"),
+        (UserDecision::Deny, _) => (GivenAnswer::Deny { always, option }, "denied"),
     };
-    let is_seen = is_yes && !is_by_id && confirm(&found, ui)?;
-    let verb = if is_yes { "allowed" } else { "denied" };
+    let is_allowed = decision == UserDecision::Allow;
+    let is_seen = is_allowed && !is_by_id && confirm(&found, ui)?;
     let verb = text!("{}{}", verb, if always { ", from now on" } else { "" });
-    give(&found, answer, verb, is_yes, ui)?;
-    if is_yes && !is_seen {
+    give(&found, answer, verb, ui)?;
+    if is_allowed && !is_seen {
         ui.talk(&omitted_details(&found));
     }
     Ok(())
@@ -136,7 +141,7 @@ pub(super) fn answer(args: &Answer, ui: &mut Ui) -> Result {
     let found = find(args.id.as_deref(), args.agent.as_deref(), Care::Exact, ui)?;
     let answer = chosen(&found, args, ui).map_err(or_left_open)?;
     let verb = if answer == GivenAnswer::Decline { "declined" } else { "answered" };
-    give(&found, answer, verb.into(), true, ui)
+    give(&found, answer, verb.into(), ui)
 }
 
 fn chosen(found: &InteractionInfo, args: &Answer, ui: &mut Ui) -> Result<GivenAnswer> {
@@ -205,18 +210,14 @@ fn or_left_open(error: CommandError) -> CommandError {
 }
 
 /// Uses a new connection, because the user may have taken long.
-fn give(
-    found: &InteractionInfo,
-    answer: GivenAnswer,
-    verb: Text,
-    is_yes: bool,
-    ui: &mut Ui,
-) -> Result {
+fn give(found: &InteractionInfo, answer: GivenAnswer, verb: Text, ui: &mut Ui) -> Result {
+    let is_denied = matches!(answer, GivenAnswer::Deny { .. });
+    let kind = if is_denied { "reject_always" } else { "allow_always" };
     let params =
         AnswerParams { id: found.id.raw().to_owned(), answer, by: Some(me()), parent: None };
     let given: AnswerResult = ui.door().connect()?.call(method::INTERACTION_ANSWER, &params)?;
     ui.say(text!("{}: {}", verb, described(found)));
-    for line in remembered(found, &given, is_yes) {
+    for line in remembered(found, &given, kind) {
         ui.say(line);
     }
     Ok(())
@@ -344,29 +345,31 @@ fn call_of(open: &InteractionInfo) -> Option<(&Shown, u32, Sheet)> {
     Some((shown, *changed, Sheet::new("", shown, *changed)))
 }
 
-/// Returns the option for yes or no if several match and acpd must know which.
+/// Returns the option for the decision if several match and acpd must know which.
 fn of_several(
     found: &InteractionInfo,
     options: &[OptionInfo],
-    is_yes: bool,
+    decision: UserDecision,
     always: bool,
     ui: &mut Ui,
 ) -> Result<Option<String>> {
-    let several = meant(options, is_yes, always);
+    let several = meant(options, decision, always);
     if several.len() < 2 {
         return Ok(None);
     }
-    let verb = if is_yes { "allow" } else { "deny" };
+    let verb = if decision == UserDecision::Allow { "allow" } else { "deny" };
     let command = text!("{}{}", verb, if always { " --always" } else { "" });
     let why = text!("{} options of the question mean `{}`", several.len(), command);
     chosen_option(found, &several, why, &command, ui).map(Some)
 }
 
-/// Returns the options that yes or no can mean: those of the matching kind, or else of the next
+/// Returns the options that the decision can mean: those of the matching kind, or else of the next
 /// kind.
-fn meant(options: &[OptionInfo], is_yes: bool, always: bool) -> Vec<&OptionInfo> {
-    let (once, forever) =
-        if is_yes { ("allow_once", "allow_always") } else { ("reject_once", "reject_always") };
+fn meant(options: &[OptionInfo], decision: UserDecision, always: bool) -> Vec<&OptionInfo> {
+    let (once, forever) = match decision {
+        UserDecision::Allow => ("allow_once", "allow_always"),
+        UserDecision::Deny => ("reject_once", "reject_always"),
+    };
     let kinds = if always { [forever, once] } else { [once, forever] };
     let of_kind = kinds.map(|kind| options.iter().filter(|option| option.kind == kind).collect());
     of_kind.into_iter().find(|of: &Vec<_>| !of.is_empty()).unwrap_or_default()
@@ -485,16 +488,15 @@ fn answer_of(open: &InteractionInfo, after: u64) -> Option<QuestionAnswered> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     fn list() -> InteractionList {
-        let question =
-            |id: &str, session: &str, name: Option<&str>, question: serde_json::Value| {
-                json!({"id": id, "agent": "demo", "sessionId": session, "name": name, "cwd": "/w",
+        let question = |id: &str, session: &str, name: Option<&str>, question: Value| {
+            json!({"id": id, "agent": "demo", "sessionId": session, "name": name, "cwd": "/w",
                 "at": 40_000, "question": question})
-            };
+        };
         let call = |subject: Option<&str>| {
             json!({"kind": "permission", "title": "Push\u{1b}it", "toolKind": "execute",
                 "subject": subject, "options": []})
@@ -525,8 +527,7 @@ mod tests {
           1-6  Which branch? (demo, fix)
           1-7  open a page on a.example: Log in (https://a.example/x) (demo, docs)
         ");
-        let none = only(Vec::new()).unwrap_err();
-        assert_eq!(none.code(), ExitCode::NotFound);
+        assert_eq!(only(Vec::new()).unwrap_err().code(), ExitCode::NotFound);
     }
 
     fn options(kinds: &[&str]) -> Vec<OptionInfo> {
@@ -540,10 +541,10 @@ mod tests {
     #[test]
     fn the_kind_that_says_so_comes_before_the_other_one() {
         let all = options(&["allow_once", "allow_always", "allow_always", "reject_once"]);
-        let count = |is_yes, always| meant(&all, is_yes, always).len();
-        assert_eq!(count(true, false), 1, "the one plain yes");
-        assert_eq!(count(true, true), 2);
-        assert_eq!(count(false, true), 1);
-        assert!(meant(&options(&["chooser"]), true, false).is_empty());
+        let count = |decision, always| meant(&all, decision, always).len();
+        assert_eq!(count(UserDecision::Allow, false), 1, "the one plain yes");
+        assert_eq!(count(UserDecision::Allow, true), 2);
+        assert_eq!(count(UserDecision::Deny, true), 1);
+        assert!(meant(&options(&["chooser"]), UserDecision::Allow, false).is_empty());
     }
 }

@@ -11,7 +11,7 @@ pub(crate) fn own_option(name: &Untrusted) -> Text {
     )
 }
 
-pub(crate) fn remembered(open: &InteractionInfo, given: &AnswerResult, is_yes: bool) -> Vec<Text> {
+pub(crate) fn remembered(open: &InteractionInfo, given: &AnswerResult, kind: &str) -> Vec<Text> {
     let mut lines: Vec<Text> = given.own_option.iter().map(own_option).collect();
     if let Some(id) = given.remembered {
         let agent = &open.agent;
@@ -19,7 +19,6 @@ pub(crate) fn remembered(open: &InteractionInfo, given: &AnswerResult, is_yes: b
             "acpd remembers exactly this call; to undo it: acpctl policy forget {}",
             id
         ));
-        let kind = if is_yes { "allow_always" } else { "reject_always" };
         if let (Question::Permission { options, .. }, None) = (&open.question, &given.own_option)
             && let Some(own) = options.iter().find(|option| option.kind == kind)
         {
