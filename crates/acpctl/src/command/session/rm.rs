@@ -51,15 +51,11 @@ pub(in crate::command) struct Rm {
     yes: bool,
 }
 
-/// Adds an error. The other sessions are deleted anyway; the first error decides the exit code.
-fn fail(done: &mut Result, error: CommandError, ui: &mut Ui) {
-    *done = Err(match std::mem::replace(done, Ok(())) {
-        Err(before) => {
-            ui.talk(&before.render());
-            error.with_code(before.code())
-        }
-        Ok(()) => error,
-    });
+/// Prints an earlier error, which decides the exit code. The other sessions are deleted anyway.
+fn next_error(done: Result, error: CommandError, ui: &mut Ui) -> CommandError {
+    let Err(before) = done else { return error };
+    ui.talk(&before.render());
+    error.with_code(before.code())
 }
 
 pub(super) fn rm(args: &Rm, ui: &mut Ui) -> Result {
@@ -71,11 +67,10 @@ pub(super) fn rm(args: &Rm, ui: &mut Ui) -> Result {
         .map_err(|error| CommandError::usage(text!("`--glob`: {}", Untrusted::of(&error))))?;
     let mut connection = ui.door().connect()?;
     let list = lookup::all(&mut connection)?;
-    let mut done = Ok(());
-    let gone = if args.sessions.is_empty() {
-        matching(args, glob.as_ref(), &list, ui)
+    let (gone, mut done) = if args.sessions.is_empty() {
+        (matching(args, glob.as_ref(), &list, ui), Ok(()))
     } else {
-        named(args, &list, &mut done, ui)
+        named(args, &list, ui)
     };
     if gone.is_empty() {
         if done.is_ok() {
@@ -104,7 +99,7 @@ pub(super) fn rm(args: &Rm, ui: &mut Ui) -> Result {
                 shell_word(session.handle())
             )),
             Err(error) => {
-                fail(&mut done, error, ui);
+                done = Err(next_error(done, error, ui));
                 continue;
             }
         }
@@ -137,9 +132,9 @@ fn delete(connection: &mut Connection, session: &SessionInfo, now: bool) -> Resu
     Ok(result.until)
 }
 
-/// Returns sessions with exactly these names and ids.
-fn named(args: &Rm, list: &SessionList, done: &mut Result, ui: &mut Ui) -> Vec<SessionInfo> {
-    let mut found: Vec<SessionInfo> = Vec::new();
+/// Returns sessions with exactly these names and ids, and the last error.
+fn named(args: &Rm, list: &SessionList, ui: &mut Ui) -> (Vec<SessionInfo>, Result) {
+    let (mut found, mut done): (Vec<SessionInfo>, _) = (Vec::new(), Ok(()));
     for name in &args.sessions {
         match Wanted::here(name, args.agent.as_deref()).choose(list.clone(), Care::Exact, drop) {
             Ok(session) if is_at_work(&session) && !args.force => {
@@ -147,14 +142,15 @@ fn named(args: &Rm, list: &SessionList, done: &mut Result, ui: &mut Ui) -> Vec<S
                 let text = text!("session `{}` is working or has queued prompts", name);
                 let word = shell_word(name);
                 let hint = text!("`acpctl cancel {}` first, or add `--force`", word);
-                fail(done, CommandError::new(ExitCode::Error, text).hint(hint), ui);
+                let error = CommandError::new(ExitCode::Error, text).hint(hint);
+                done = Err(next_error(done, error, ui));
             }
             Ok(session) if found.iter().any(|one| one.row_key() == session.row_key()) => {}
             Ok(session) => found.push(session),
-            Err(error) => fail(done, error, ui),
+            Err(error) => done = Err(next_error(done, error, ui)),
         }
     }
-    found
+    (found, done)
 }
 
 fn matching(
