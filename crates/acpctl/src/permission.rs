@@ -12,7 +12,7 @@ use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest, cance
 use acp_wire::{Id, Message, Outcome, locate, read_legible};
 use acpd_api::{
     Empty, InteractionList, NAMESPACE, PermissionMeta, Question as Kind, QuestionAnswered, RawCall,
-    Shown, ShownUnclear, StateChanged, TurnState, Untrusted, method,
+    SessionRowKey, Shown, ShownUnclear, StateChanged, TurnState, Untrusted, method,
 };
 use acpd_view::{Sheet, about, person};
 use serde_json::value::RawValue;
@@ -43,7 +43,7 @@ impl Questions {
     pub(crate) fn take(
         &mut self,
         message: &Message<'_>,
-        session: Option<&Untrusted>,
+        session: Option<&SessionRowKey>,
         live: &mut Live,
         ui: &mut Ui,
     ) -> Result {
@@ -77,10 +77,10 @@ impl Questions {
     }
 
     /// Prints each question of this session once that is not asked here.
-    fn print_others(&mut self, list: &RawValue, session: &Untrusted, ui: &mut Ui) {
+    fn print_others(&mut self, list: &RawValue, session: &SessionRowKey, ui: &mut Ui) {
         let list: InteractionList = serde_json::from_str(list.get()).unwrap_or_default();
         for question in list.interactions {
-            let is_ours = question.session_id.as_ref() == Some(session);
+            let is_ours = question.is_of(&session.agent, &session.session_id);
             let is_asked_here = self.any() && matches!(question.question, Kind::Permission { .. });
             if !is_ours || is_asked_here || !self.printed.insert(question.id.clone()) {
                 continue;
@@ -408,30 +408,38 @@ mod tests {
     }
 
     fn question(meta: &PermissionMeta, kinds: &[&str]) -> Question {
-        let option = |kind: &&str| PermissionOption {
-            option_id: format!("id-{kind}"),
-            name: kind.replace('_', " "),
-            kind: (*kind).to_owned(),
+        let names: Vec<String> = kinds.iter().map(|kind| kind.replace('_', " ")).collect();
+        let options: Vec<_> = kinds.iter().copied().zip(names.iter().map(|name| &**name)).collect();
+        with_options(meta, &options)
+    }
+
+    fn with_options(meta: &PermissionMeta, options: &[(&str, &str)]) -> Question {
+        let option = |(kind, name): &(&str, &str)| PermissionOption {
+            option_id: (*kind).into(),
+            name: (*name).into(),
+            kind: (*kind).into(),
         };
-        let options: Vec<PermissionOption> = kinds.iter().map(option).collect();
+        let options = options.iter().map(option).collect();
         let request = PermissionRequest { options, ..PermissionRequest::of_call(None) };
         Question::new(1.into(), "allow? ", meta, &request)
     }
 
-    fn prompt(question: &Question) -> Text {
-        question.prompt((80, 24))
+    fn typed(question: &Question) -> Vec<String> {
+        question.choices.iter().map(|choice| format!("{:?}", choice.typed)).collect()
     }
 
-    const ALL: [&str; 4] = ["allow_once", "allow_always", "reject_once", "reject_always"];
-
     #[test]
-    fn each_kind_has_its_letter() {
-        let question = question(&meta("rm -rf build", "rm -rf build"), &ALL);
-        insta::assert_snapshot!(prompt(&question), @"
+    fn each_kind_has_its_letter_and_others_have_numbers() {
+        let all = ["allow_once", "allow_always", "reject_once", "reject_always"];
+        let usual = question(&meta("rm -rf build", "rm -rf build"), &all);
+        insta::assert_snapshot!(usual.prompt((80, 24)), @"
         allow? $ rm -rf build
           [y] allow once  [a] allow always  [n] reject once  [d] reject always
           always: acpd remembers nothing; the agent may remember more than this call
         ");
+        let kinds = ["allow_once", "allow_once", "reject_once", "allow_persistent"];
+        let chooser = question(&meta("t", "ls"), &kinds);
+        assert_eq!(typed(&chooser), ["Key('1')", "Key('2')", "Key('n')", "Key('4')"]);
     }
 
     #[test]
@@ -449,21 +457,12 @@ mod tests {
 
     #[test]
     fn what_a_key_allows_is_never_cut() {
-        let option = |kind: &str, name: &str| PermissionOption {
-            option_id: kind.into(),
-            name: name.into(),
-            kind: kind.into(),
-        };
         let long = "Yes, and don't ask again for touch made* and rm -rf target commands";
-        let options = vec![
-            option("allow_once", "No, reject it"),
-            option("allow_always", long),
-            option("reject_once", "No"),
-        ];
-        let request = PermissionRequest { options, ..PermissionRequest::of_call(None) };
+        let options =
+            [("allow_once", "No, reject it"), ("allow_always", long), ("reject_once", "No")];
         let mut meta = meta("t", "touch made");
         meta.shown.always = Some("run `touch made` in /w".into());
-        let mut question = Question::new(1.into(), "allow? ", &meta, &request);
+        let mut question = with_options(&meta, &options);
         question.fit((60, 24));
         insta::assert_snapshot!(question.prompt((60, 24)), @r#"
         allow? $ t
@@ -476,23 +475,9 @@ mod tests {
               in /w
         "#);
         // Only a word allows what is called a refusal.
-        let typed = |question: &Question| {
-            question.choices.iter().map(|choice| format!("{:?}", choice.typed)).collect::<Vec<_>>()
-        };
         assert_eq!(typed(&question), ["Word(\"allow\")", "Key('a')", "Key('n')"]);
         // On a screen that cannot show it, nothing can be pressed for it.
         question.fit((30, 10));
         assert_eq!(typed(&question)[1..], ["Elsewhere", "Key('n')"]);
-    }
-
-    #[test]
-    fn choosers_and_unknown_kinds_get_numbers() {
-        let kinds = ["allow_once", "allow_once", "reject_once", "allow_persistent"];
-        let question = question(&meta("t", "ls"), &kinds);
-        let keys = question.choices.iter().map(|choice| match choice.typed {
-            Typed::Key(key) => key,
-            Typed::Word(_) | Typed::Elsewhere => '?',
-        });
-        assert_eq!(keys.collect::<String>(), "12n4");
     }
 }

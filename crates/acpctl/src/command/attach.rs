@@ -97,6 +97,7 @@ fn show(
     screen: &mut Screen,
     ui: &mut Ui,
 ) -> Result<ExitCode> {
+    let key = session.row_key();
     let mut watch: Option<Watch> = None;
     if args.until_idle && args.tail {
         watch.insert(Watch::of(session.clone())).look(&mut live)?;
@@ -153,9 +154,7 @@ fn show(
             }
         }
         match &mut questions {
-            Some(questions) => {
-                questions.take(&message, Some(&session.session_id), &mut live, ui)?;
-            }
+            Some(questions) => questions.take(&message, Some(&key), &mut live, ui)?,
             // Each request needs an answer.
             None => match &message {
                 Message::Request { id, method, .. } => live.refuse(id, method)?,

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Command;
 
-use crate::support::{Client, Home, about, capable, run_against, session};
+use crate::support::{Client, Home, about, capable, exactly, run_against, session};
 use acpd_api::method;
 use serde_json::json;
 
@@ -22,7 +22,8 @@ fn a_new_name_begins_a_session_and_a_lost_race_joins_the_winner() {
             json!({"reason": "name_taken", "sessionId": "s-9"}),
         );
         assert_eq!(new["params"]["_meta"]["_acpd"]["name"], "fix");
-        client.answer(method::SESSION_ATTACH, json!({"session": session("s-9")}));
+        let attach = client.answer(method::SESSION_ATTACH, json!({"session": session("s-9")}));
+        assert_eq!(attach["params"]["ref"], json!({"session": "s-9", "agent": "demo"}));
         let prompt = client.expect("session/prompt");
         assert_eq!(prompt["params"]["sessionId"], "s-9");
         client.result(&prompt, json!({"stopReason": "end_turn"}));
@@ -35,7 +36,7 @@ fn a_new_name_begins_a_session_and_a_lost_race_joins_the_winner() {
 fn a_detached_prompt_that_is_not_on_disk_is_an_error() {
     let done = run_against(&["run", "--detach", "hello"], |mut client| {
         let prompt = client.begins();
-        client.expect(method::SESSION_SHOW);
+        assert_eq!(client.expect(method::SESSION_SHOW)["params"], exactly());
         client.error(&prompt, "the journal cannot be written", json!({"reason": "store_failed"}));
     });
     assert_eq!((done.out.as_str(), done.code), ("", Some(1)));
@@ -67,6 +68,7 @@ fn without_a_terminal_a_permission_is_held_and_can_be_withdrawn() {
     let mut line = String::new();
     err.read_line(&mut line).unwrap();
     assert_eq!(line, "waiting for permission: $ rm -rf /\n");
+    client.has_questions(&[("codex", "1-4")]);
     client.send(json!({"jsonrpc": "2.0", "method": "$/cancel_request",
         "params": {"requestId": "q1"}}));
     client.result(&prompt, json!({"stopReason": "end_turn"}));
@@ -74,7 +76,7 @@ fn without_a_terminal_a_permission_is_held_and_can_be_withdrawn() {
     client.closed();
     let mut rest = String::new();
     err.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("withdrawn: no answer is needed"), "{rest}");
+    assert!(rest.contains("withdrawn: no answer is needed") && !rest.contains("1-4"), "{rest}");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 

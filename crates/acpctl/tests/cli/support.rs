@@ -239,6 +239,18 @@ impl Client {
         self.send(json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
+    /// Announces and lists open questions of sessions `s-1`, by agent and id.
+    pub(crate) fn has_questions(&mut self, questions: &[(&str, &str)]) {
+        let now = json!({"state": "live", "turn": "needs_action", "queued": 0});
+        self.notice(method::SESSION_STATE, now);
+        let question = |(agent, id): &(&str, &str)| {
+            json!({"id": id, "agent": agent, "sessionId": "s-1", "at": 1,
+                "question": {"kind": "form", "message": "Which?", "schema": {}}})
+        };
+        let open: Vec<Value> = questions.iter().map(question).collect();
+        self.answer(method::INTERACTION_LIST, json!({"interactions": open}));
+    }
+
     /// Asks about a call of session `s-1`; options are `(id, name, kind)`.
     pub(crate) fn asks(
         &mut self,

@@ -220,6 +220,9 @@ fn attach_with_control_answers_with_one_key_and_ctrl_c_leaves_the_turn_alone() {
     person.sees_at_the_end("Reject\r\n");
     person.types("y");
     assert_eq!(client.read().unwrap(), chosen(2, "yes"));
+    client.has_questions(&[("codex", "1-4"), ("demo", "1-5")]);
+    person.sees("acpctl answer 1-5");
+    assert!(!person.seen.contains("1-4"), "another agent's: {}", person.seen);
     asks(&mut client, 3, "git push");
     person.sees("git push");
     person.sees_at_the_end("Reject\r\n");
@@ -274,8 +277,7 @@ fn m3_a_call_that_is_not_understood_is_shown_raw_and_no_single_key_allows_it() {
     asks_about(&mut client, 2, &json!({}));
     person.sees("comes from a daemon of another version");
     person.sees_at_the_end("Reject\r\n");
-    person.types("yn");
-    person.types("\u{7f}\u{7f}n");
+    person.types("yn\u{7f}\u{7f}n");
     assert_eq!(client.read().unwrap(), chosen(2, "no"));
     leaves(&home, child, client);
 }

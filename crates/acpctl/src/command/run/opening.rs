@@ -46,7 +46,7 @@ pub(super) fn open<'u>(
     let agent = agent.or(args.agent.clone());
     turn.bind(agent, &cwd)?;
     turn.session_id = match found {
-        Some(session) => attach(&mut turn, session.session_id.into_raw(), &args.set_up)?,
+        Some(session) => attach(&mut turn, session.session_id.raw(), &args.set_up)?,
         None => {
             let id = begin(&mut turn, args, &cwd)?;
             if args.session.is_some() || turn.ui.can_ask() && !args.turn.detach {
@@ -195,8 +195,7 @@ fn begin(turn: &mut Turn<'_>, args: &Run, cwd: &str) -> Result<String> {
     };
     match error_data(&error) {
         Some(data) if data.reason == Reason::NameTaken && data.session_id.is_some() => {
-            let id = data.session_id.unwrap_or_default().into_raw();
-            attach(turn, id, &args.set_up)
+            attach(turn, data.session_id.unwrap_or_default().raw(), &args.set_up)
         }
         _ => Err(CommandError::rpc(&error)),
     }
@@ -226,9 +225,8 @@ pub(super) fn make(
 }
 
 /// Joins and configures a session. Returns its full id.
-fn attach(turn: &mut Turn<'_>, session_id: String, wanted: &SetUp) -> Result<String> {
-    let agent = turn.profile.clone();
-    let session = SessionRef { session: session_id, agent, ..SessionRef::default() };
+fn attach(turn: &mut Turn<'_>, session_id: &str, wanted: &SetUp) -> Result<String> {
+    let session = SessionRef::to(&turn.agent, session_id);
     let params = AttachParams { session, after: None, role: Role::Controller };
     let AttachResult { session } = turn.call(method::SESSION_ATTACH, &params)?;
     turn.join(&session)?;
@@ -268,7 +266,7 @@ fn set_up(turn: &mut Turn<'_>, session: &SessionInfo, wanted: &SetUp) -> Result 
 /// Configures a new session. On an error it is deleted: it has no messages.
 fn set_up_new(turn: &mut Turn<'_>, session_id: &str, settings: Settings, wanted: &SetUp) -> Result {
     let Err(error) = apply(turn, session_id, settings, wanted) else { return Ok(()) };
-    let session = SessionRef { session: session_id.to_owned(), ..SessionRef::default() };
+    let session = SessionRef::to(&turn.agent, session_id);
     let params = RemoveParams { session, now: true };
     match turn.try_call::<Value>(method::SESSION_REMOVE, &params) {
         Ok(Ok(_)) => Err(error),

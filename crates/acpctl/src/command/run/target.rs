@@ -67,11 +67,7 @@ impl Turn<'_> {
             params["_meta"] = json!({ NAMESPACE: meta });
         }
         if how.detach {
-            let session = SessionRef {
-                session: self.session_id.clone(),
-                agent: self.profile.clone(),
-                ..SessionRef::default()
-            };
+            let session = SessionRef::to(&self.agent, &self.session_id);
             // A script needs this data to return to the turn.
             let session = self.leave_behind(&session, &params)?;
             self.ui.stop_spinning();

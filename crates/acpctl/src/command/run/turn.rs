@@ -4,8 +4,8 @@ use acp_wire::acp::AgentCapabilities;
 use acp_wire::{ErrorObject, Id, Message, Outcome, locate, parse, str_at};
 use acpd_api::{
     AgentNotice, AgentState, ExitCode, NAMESPACE, PromptQueued, PromptRepeated, RestoreLevel,
-    Restored, SessionInfo, SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted,
-    method,
+    Restored, SessionInfo, SessionRef, SessionRowKey, SessionState, StateChanged, TurnEnded,
+    TurnState, Untrusted, method,
 };
 use acpd_client::{LinkError, read_result};
 use acpd_view::Settings;
@@ -269,7 +269,8 @@ impl<'a> Turn<'a> {
     }
 
     fn ask(&mut self, message: &Message<'_>) -> Result {
-        let session = self.is_running.then(|| Untrusted::from(&self.session_id));
+        let (agent, session_id) = ((&self.agent).into(), (&self.session_id).into());
+        let session = self.is_running.then_some(SessionRowKey { agent, session_id });
         self.questions.take(message, session.as_ref(), &mut self.live, self.ui)
     }
 
@@ -409,27 +410,15 @@ mod tests {
     }
 
     #[test]
-    fn turn_behind_all_others_is_ours_though_its_agent_repeats_the_prompt() {
-        let mut place = Place::behind(1);
-        place.turn_ended();
-        place.turn_started();
-        assert!(place.is_ours(PROMPT) && place.is_ours(ANSWER));
-    }
-
-    #[test]
-    fn what_is_said_into_our_turn_is_not_the_prompt_of_another() {
+    fn without_turns_ahead_everything_is_ours() {
+        let mut last = Place::behind(1);
+        last.turn_ended();
+        for mut place in [Place::behind(0), last] {
+            place.turn_started();
+            assert!(place.is_ours(PROMPT) && place.is_ours(ANSWER));
+        }
+        // A message to a turn is not the prompt of another.
         let steered = r#"{"update":{"sessionUpdate":"user_message_chunk"},"_meta":{"_acpd":{"steered":true}}}"#;
-        let mut place = Place::behind(1);
-        place.turn_ended();
-        place.turn_started();
-        assert!(place.is_ours(steered) && place.is_ours(ANSWER));
-    }
-
-    #[test]
-    fn without_a_queue_everything_is_ours() {
-        let mut place = Place::behind(0);
-        assert!(place.is_ours(ANSWER));
-        place.turn_started();
-        assert!(place.is_ours(PROMPT));
+        assert!(Place::Unsure(1).is_ours(steered) && !Place::Unsure(1).is_ours(PROMPT));
     }
 }
