@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use acp_wire::parse;
-use acpd_api::{ExitCode, Role, TurnState, Untrusted};
+use acpd_api::{ExitCode, Role, SessionInfo, TurnState, Untrusted};
 use acpd_client::LinkError;
 use clap::Args;
 use serde::Serialize;
@@ -60,8 +60,11 @@ pub(super) fn wait(args: &Wait, ui: &mut Ui) -> Result<ExitCode> {
     for session in &args.sessions {
         let which = Which { session: session.clone(), agent: args.agent.clone() };
         let session = find(&mut connection, &which, Care::Guess, ui)?;
-        if waited.iter().all(|other| other.session.session_id != session.session_id) {
-            waited.push(Watch::of(session));
+        let mut others = waited.iter().map(|other| &other.session);
+        match others.find(|other| other.session_id == session.session_id) {
+            Some(other) if other.agent != session.agent => return Err(same_id(other, &session)),
+            Some(_) => {}
+            None => waited.push(Watch::of(session)),
         }
     }
     let mut live = Live::new(connection)?;
@@ -102,6 +105,13 @@ pub(super) fn wait(args: &Wait, ui: &mut Ui) -> Result<ExitCode> {
     // In the order of the arguments, the first failure decides.
     let codes = waited.iter().filter_map(|one| one.end.as_ref()).map(|end| end.code);
     Ok(codes.into_iter().find(|code| *code != ExitCode::Ok).unwrap_or(ExitCode::Ok))
+}
+
+/// Notices name a session by its id only, so one connection cannot watch both.
+fn same_id(one: &SessionInfo, other: &SessionInfo) -> CommandError {
+    let both = [one, other].map(|it| text!("`{}` of {}", it.handle(), it.agent));
+    CommandError::usage(text!("{} have the same id", Text::join(both, " and ")))
+        .hint("wait for each on its own: `acpctl wait --agent AGENT SESSION`")
 }
 
 fn is_over(waited: &[Watch], any: bool) -> bool {

@@ -19,15 +19,10 @@ fn idle(last: &str) -> Value {
     idle
 }
 
-fn ended(client: &mut Client, outcome: Value) {
-    client.notice(
-        method::TURN_ENDED,
-        json!({"turn": 1, "startedAt": 1, "at": 2, "outcome": outcome}),
-    );
-}
-
-fn stopped(reason: &str) -> Value {
-    json!({"kind": "stopped", "stopReason": reason})
+fn ended(client: &mut Client, reason: &str) {
+    let outcome = json!({"kind": "stopped", "stopReason": reason});
+    let ended = json!({"turn": 1, "startedAt": 1, "at": 2, "outcome": outcome});
+    client.notice(method::TURN_ENDED, ended);
 }
 
 /// Serves everything up to the first question how session `s-1` is.
@@ -51,20 +46,32 @@ fn wait_for_any_returns_with_the_first_and_a_question_is_told_once() {
         client.answer(method::SESSION_SHOW, working());
         client.answer(method::SESSION_SHOW, other);
         for _ in 0..2 {
-            client.notice(
-                method::SESSION_STATE,
-                json!({"state": "live", "turn": "needs_action", "queued": 0}),
-            );
+            let now = json!({"state": "live", "turn": "needs_action", "queued": 0});
+            client.notice(method::SESSION_STATE, now);
             let mut asks = working();
             asks["turn"]["state"] = json!("needs_action");
             client.answer(method::SESSION_SHOW, asks);
         }
-        ended(&mut client, stopped("end_turn"));
+        ended(&mut client, "end_turn");
         client.answer(method::SESSION_SHOW, idle("end_turn"));
         client.closed();
     });
     assert_eq!((done.out.as_str(), done.code), ("fix end_turn\n", Some(0)));
     assert_eq!(done.err, "fix is waiting for you: `acpctl pending fix`\n");
+}
+
+#[test]
+fn wait_refuses_sessions_of_two_agents_with_one_id() {
+    let done = run_against(&["wait", "fix", "fix", "docs"], |mut client| {
+        let mut other = working();
+        other["agent"] = json!("codex");
+        other["name"] = json!("docs");
+        (0..3).for_each(|_| drop(client.lists(&[&working(), &other])));
+        assert_eq!(client.read(), None);
+    });
+    let refused = "error: `fix` of demo and `docs` of codex have the same id\n\n\
+                   hint: wait for each on its own: `acpctl wait --agent AGENT SESSION`\n";
+    assert_eq!((done.err.as_str(), done.code), (refused, Some(2)));
 }
 
 #[test]
@@ -83,7 +90,7 @@ fn cancel_does_not_wait_for_the_turn_that_came_after() {
         client.follows(&working());
         let cancel = client.expect(method::SESSION_CANCEL);
         // The end of the turn came before the answer.
-        ended(&mut client, stopped("cancelled"));
+        ended(&mut client, "cancelled");
         client.result(&cancel, json!({"session": working(), "running": true, "takenBack": 0}));
         let mut next = working();
         next["turn"] = json!({"state": "working", "since": 7, "last": "cancelled"});
@@ -98,12 +105,12 @@ fn attach_until_idle_shows_the_rest_and_ends_as_the_turn_does() {
     let done = run_against(&["attach", "fix", "--until-idle"], |mut client| {
         client.follows(&working());
         // Turns of the history are no end of the present one.
-        ended(&mut client, stopped("cancelled"));
+        ended(&mut client, "cancelled");
         client.says("Hel");
         client.notice(method::CAUGHT_UP, json!({"seq": 2}));
         client.answer(method::SESSION_SHOW, working());
         client.says("lo");
-        ended(&mut client, stopped("refusal"));
+        ended(&mut client, "refusal");
         client.answer(method::SESSION_SHOW, idle("refusal"));
         client.closed();
     });
