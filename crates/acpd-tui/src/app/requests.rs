@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use acp_wire::{Id, build};
 use acpd_api::{
-    CancelParams, ClientMeta, NAMESPACE, PromptMeta, Role, SessionRef, SessionRowKey, Untrusted,
-    method,
+    CancelParams, ClientMeta, NAMESPACE, PromptMeta, Role, SessionRowKey, Untrusted, method,
 };
 use acpd_client::initialize_params;
 use acpd_view::Role as Look;
@@ -120,8 +119,7 @@ impl AppState {
         let said = words.said.clone();
         self.send_prompt(link, &key.session_id, &said, Some(words));
         // The answer arrives after everything before it is on disk.
-        let session = SessionRef { agent: None, ..key.exactly() };
-        self.out.send(link, method::SESSION_SHOW, &session, Purpose::Prompted);
+        self.out.send(link, method::SESSION_SHOW, &key.exactly(), Purpose::Prompted);
     }
 
     /// The daemon groups this program's connections by their place.

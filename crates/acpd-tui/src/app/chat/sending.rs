@@ -2,7 +2,7 @@
 
 use acp_wire::acp::{SteeringOutcome, steering_params};
 use acp_wire::{ErrorObject, code};
-use acpd_api::{SessionRef, SessionRowKey, Untrusted, method};
+use acpd_api::{SessionRowKey, Untrusted, method};
 use acpd_view::{Role as Look, text};
 use serde_json::value::RawValue;
 
@@ -64,9 +64,7 @@ impl AppState {
             chat.prompts.push(Prompted { link, said, after });
             if !chat.waits.is_empty() {
                 // The answer arrives after everything before it is on disk.
-                let session = SessionRef { agent: None, ..chat.key.exactly() };
-                let purpose = Purpose::NextWaiting;
-                self.out.send(link, method::SESSION_SHOW, &session, purpose);
+                self.out.send(link, method::SESSION_SHOW, &key.exactly(), Purpose::NextWaiting);
             }
         }
     }
