@@ -76,10 +76,9 @@ impl Daemon {
         &self,
         session: &SessionInfo,
     ) -> Result<Vec<InteractionInfo>, Failure> {
-        let list: InteractionList = self.ask(method::INTERACTION_LIST, Empty {}).await?;
-        let mut all = list.interactions;
-        all.retain(|one| one.is_of(&session.agent, &session.session_id));
-        Ok(all)
+        let mut list: InteractionList = self.ask(method::INTERACTION_LIST, Empty {}).await?;
+        list.interactions.retain(|one| one.is_of(&session.agent, &session.session_id));
+        Ok(list.interactions)
     }
 
     pub(crate) async fn turn(&self, session: SessionInfo, number: u64) -> Result<Turn, Failure> {

@@ -338,4 +338,4 @@ impl ReportedProgress {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

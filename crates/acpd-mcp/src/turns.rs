@@ -34,7 +34,7 @@ use crate::ticket::Ticket;
 /// Most running turns for one host.
 pub(crate) const AT_ONCE: usize = 16;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct PromptRequest {
     /// The session to continue; `None` for a new one.
     pub(crate) known: Option<SessionInfo>,
@@ -99,7 +99,7 @@ impl RunningTurn {
         let mut connection = daemon.follow(agent, cwd)?;
         let opened = open_session(&mut connection, &request);
         let session = opened.inspect_err(|_| connection.writer.end())?;
-        let own = request.own.filter(|_| request.waits).map(|(_, own)| own.session_id.into_raw());
+        let own = watched(&request, &session).map(|own| own.session_id.raw().to_owned());
         let mut ticket = Ticket { turn: session.prompts + 1, ..last_ticket(&session) };
         let mut params = json!({"sessionId": ticket.session, "prompt": request.blocks});
         let has_key = request.key.is_some();
@@ -145,7 +145,6 @@ impl RunningTurn {
         drop(self.news().wait_for(Option::is_some).await);
     }
 
-    /// The turn so far.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.state)
     }
@@ -245,17 +244,15 @@ impl RunningTurn {
                     }
                     match &*method {
                         method::PROMPT_QUEUED => {
-                            // Other clients, which may wait for this call, must not delay the
-                            // prompt.
+                            // Other clients, which may wait for this call, must not delay it.
                             came_late = true;
                             self.cancel();
                             accepted(None);
                             continue;
                         }
                         method::PROMPT_REPEATED => {
-                            let repeated: Option<PromptRepeated> =
-                                serde_json::from_str(params.get()).ok();
-                            accepted(repeated.map(|repeated| repeated.turn));
+                            let repeated = serde_json::from_str::<PromptRepeated>(params.get());
+                            accepted(repeated.ok().map(|repeated| repeated.turn));
                         }
                         method::TURN_STARTED => accepted(None),
                         _ => {}
@@ -280,6 +277,12 @@ impl RunningTurn {
     }
 }
 
+/// The caller's session, if its turn ends that of the prompt, and its lines can be told apart.
+fn watched<'a>(request: &'a PromptRequest, session: &SessionInfo) -> Option<&'a SessionInfo> {
+    let (_, own) = request.own.as_ref().filter(|_| request.waits)?;
+    (own.session_id != session.session_id).then_some(own)
+}
+
 /// Opens the session of a prompt: a known idle one, or a new one.
 fn open_session(
     connection: &mut Connection,
@@ -292,7 +295,7 @@ fn open_session(
     if request.key.is_none() && !is_idle(&session) {
         return Err(busy(&session));
     }
-    if let Some((_, own)) = request.own.as_ref().filter(|_| request.waits) {
+    if let Some(own) = watched(request, &session) {
         connection.attach(own.exactly(), Role::Observer)?;
     }
     Ok(session)
@@ -344,4 +347,20 @@ fn busy(session: &SessionInfo) -> Failure {
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::session;
+
+    #[test]
+    fn own_session_is_not_watched_next_to_one_with_its_id() {
+        let own = Some((1, session()));
+        let request = PromptRequest { own, waits: true, ..PromptRequest::default() };
+        let mut other = SessionInfo { agent: "codex".into(), ..session() };
+        assert_eq!(watched(&request, &other), None);
+        other.session_id = "s-2".into();
+        assert_eq!(watched(&request, &other), Some(&session()));
+    }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 
-fn session() -> SessionInfo {
+pub(crate) fn session() -> SessionInfo {
     let told = json!({"sessionId": "s", "name": "fix", "agent": "demo", "cwd": "/w", "state": "live",
         "turn": {"state": "idle", "since": 1}, "queued": 0, "clients": 0, "prompts": 1, "seq": 1,
         "created": 1, "updated": 1});
