@@ -71,12 +71,13 @@ impl Person {
         self.take(effects);
     }
 
-    /// The daemon answers the last request of this method.
-    fn result(&mut self, link: LinkId, method: &str, result: Value) {
+    /// The daemon answers the last request of this method, which is returned.
+    fn result(&mut self, link: LinkId, method: &str, result: Value) -> Value {
         let at = self.sent.iter().rposition(|line| line["method"] == method).expect(method);
         let request = self.sent.remove(at);
         let id = request["id"].as_u64().unwrap();
         self.event(AppEvent::Line(link, build::response(&id.into(), &result)));
+        request
     }
 
     fn refuses(&mut self, link: LinkId, method: &str, message: &str) {

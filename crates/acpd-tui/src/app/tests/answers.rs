@@ -63,9 +63,9 @@ fn a_prompt_is_sent_without_leaving_the_list() {
     assert_eq!(said[0]["params"]["sessionId"], "parser-0123456789");
     assert_eq!(person.said("initialize")[0]["params"]["_meta"]["_acpd"]["agent"], "claude");
     let link = LinkId::Errand(1);
-    assert_eq!(person.said(method::SESSION_SHOW)[0]["params"]["agent"], "claude");
     assert!(person.effects.contains(&Effect::Open(link)));
-    person.result(link, method::SESSION_SHOW, session("parser", json!({})));
+    let shown = person.result(link, method::SESSION_SHOW, session("parser", json!({})));
+    assert_eq!(shown["params"]["agent"], "claude");
     assert!(person.effects.contains(&Effect::Leave(link)));
     assert!(person.sees(80, 24).contains("sent"));
 }

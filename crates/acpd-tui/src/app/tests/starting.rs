@@ -37,8 +37,8 @@ fn h1_a_new_conversation_is_there_from_the_first_key_while_its_agent_starts() {
     person.result(LinkId::Errand(2), "session/new", json!({"sessionId": "s-new"}));
     assert_eq!(prompts(&mut person), ["success"]);
     // The second one follows when acpd has the first.
-    assert_eq!(person.said(method::SESSION_SHOW)[0]["params"]["agent"], "claude");
-    person.result(LinkId::Errand(3), method::SESSION_SHOW, session("s", json!({})));
+    let shown = person.result(LinkId::Errand(3), method::SESSION_SHOW, session("s", json!({})));
+    assert_eq!(shown["params"]["agent"], "claude");
     assert_eq!(prompts(&mut person), ["then commit"]);
     let seen = person.sees(80, 24);
     assert!(seen.contains(" half a thought") && !seen.contains("starting"), "{seen}");
