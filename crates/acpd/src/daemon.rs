@@ -128,7 +128,7 @@ fn serve(
     let config_file = Arc::new(OnDisk::now(&paths.config_file()));
     let config = Arc::new(check::configuration(&paths)?);
     let log_max_bytes = config.daemon.log_max_bytes;
-    let log = background.then(|| BoundedLog::open(&paths.daemon_log(), log_max_bytes, true));
+    let log = background.then(|| BoundedLog::open_as_stderr(&paths.daemon_log(), log_max_bytes));
     let log = log::start(&config.daemon.log_level, log);
     if startup::is_bound() {
         tracing::warn!("{BOUND}");

@@ -16,6 +16,7 @@ use acpd_core::Fault;
 use acpd_sys::files::private_file;
 use acpd_sys::startup::stderr_to;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, registry, reload};
@@ -35,7 +36,7 @@ pub struct BoundedLog {
     inner: Arc<Mutex<Inner>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Inner {
     path: PathBuf,
     file: Option<File>,
@@ -48,10 +49,17 @@ struct Inner {
 impl BoundedLog {
     /// Opens the file for appending. If that fails, entries are dropped: a log must not stop an
     /// agent.
-    ///
-    /// With `has_stderr`, it gets the last words of a panic, even after it was moved aside.
-    pub fn open(path: &Path, limit: u64, has_stderr: bool) -> BoundedLog {
-        let mut inner = Inner { path: path.to_owned(), file: None, written: 0, limit, has_stderr };
+    pub fn open(path: &Path, limit: u64) -> BoundedLog {
+        BoundedLog::of(Inner { path: path.to_owned(), limit, ..Inner::default() })
+    }
+
+    /// Opens a log that is also stderr, and gets the last words of a panic, even after it was moved
+    /// aside.
+    pub fn open_as_stderr(path: &Path, limit: u64) -> BoundedLog {
+        BoundedLog::of(Inner { path: path.to_owned(), limit, has_stderr: true, ..Inner::default() })
+    }
+
+    fn of(mut inner: Inner) -> BoundedLog {
         inner.reopen();
         BoundedLog { inner: Arc::new(Mutex::new(inner)) }
     }
@@ -80,8 +88,7 @@ impl Inner {
 
     fn write(&mut self, bytes: &[u8]) {
         if self.written + bytes.len() as u64 > self.limit && self.written > 0 {
-            let mut aside = self.path.clone().into_os_string();
-            aside.push(".1");
+            let aside = self.path.with_added_extension("1");
             if std::fs::rename(&self.path, aside).is_ok() {
                 self.reopen();
             }
@@ -187,15 +194,11 @@ pub fn start(level: &str, file: Option<BoundedLog>) -> Filter {
         filter(level).unwrap_or_else(|| Targets::new().with_default(tracing::Level::INFO));
     let (filter, handle) = reload::Layer::new(targets);
     let layer = tracing_subscriber::fmt::layer().with_target(false).with_ansi(false);
-    match file {
-        Some(file) => {
-            let file = move || Entries(file.clone());
-            registry().with(filter).with(layer.with_writer(file)).init();
-        }
-        None => {
-            registry().with(filter).with(layer.with_writer(|| Entries(io::stderr()))).init();
-        }
-    }
+    let writer = match file {
+        Some(file) => BoxMakeWriter::new(move || Entries(file.clone())),
+        None => BoxMakeWriter::new(|| Entries(io::stderr())),
+    };
+    registry().with(filter).with(layer.with_writer(writer)).init();
     Filter { handle, configured: level.to_owned() }
 }
 
@@ -204,23 +207,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_log_is_moved_aside_and_a_new_one_begun() {
+    fn log_continues_where_it_ended_and_is_moved_aside_when_full() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("agent.log");
-        let mut log = BoundedLog::open(&path, 10, false);
-        log.write(b"12345678\n");
+        BoundedLog::open(&path, 10).write(b"123\n");
+        BoundedLog::open(&path, 10).write(b"456\n");
+        let mut log = BoundedLog::open(&path, 10);
         log.write(b"abc\n");
         log.write(b"def\n");
         assert_eq!(std::fs::read(&path).expect("the log"), b"abc\ndef\n");
         let aside = dir.path().join("agent.log.1");
-        assert_eq!(std::fs::read(aside).expect("the old log"), b"12345678\n");
+        assert_eq!(std::fs::read(aside).expect("the old log"), b"123\n456\n");
     }
 
     #[test]
     fn m6_an_entry_is_one_escaped_line_of_bounded_length() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("agent.log");
-        let mut log = BoundedLog::open(&path, 1 << 20, false);
+        let mut log = BoundedLog::open(&path, 1 << 20);
         log.line("a\nb\x1b[2J\u{202e}é");
         let long = "é".repeat(3 * LONGEST);
         // As the daemon's own log is written.
@@ -229,14 +233,5 @@ mod tests {
         let (note, event) = text.split_once('\n').expect("two entries");
         assert!(note.ends_with(" a<U+000A>b<U+001B>[2J<U+202E>é"), "{note}");
         assert_eq!(event, format!("{}…\n", &long[..2 * LONGEST]));
-    }
-
-    #[test]
-    fn a_log_goes_on_where_it_ended() {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let path = dir.path().join("agent.log");
-        BoundedLog::open(&path, 100, false).write(b"one\n");
-        BoundedLog::open(&path, 100, false).write(b"two\n");
-        assert_eq!(std::fs::read(&path).expect("the log"), b"one\ntwo\n");
     }
 }

@@ -95,7 +95,7 @@ impl Agents {
     fn log(&mut self, agent: &str) -> BoundedLog {
         let (path, size) = (self.paths.agent_log(agent), self.config.daemon.log_max_bytes);
         let log = self.logs.entry(agent.to_owned());
-        log.or_insert_with(|| BoundedLog::open(&path, size, false)).clone()
+        log.or_insert_with(|| BoundedLog::open(&path, size)).clone()
     }
 
     pub(super) fn place(&self, log: BoundedLog) -> Place {

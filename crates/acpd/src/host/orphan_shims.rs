@@ -66,7 +66,7 @@ impl Agents {
 
     fn orphan_shims_place(&self) -> Place {
         let size = self.config.daemon.log_max_bytes;
-        self.place(BoundedLog::open(&self.paths.agent_log("strays"), size, false))
+        self.place(BoundedLog::open(&self.paths.agent_log("strays"), size))
     }
 
     /// Removes the sockets without a shim directory and without a listener.

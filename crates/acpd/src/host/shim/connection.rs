@@ -203,7 +203,7 @@ mod tests {
             state: state.path().to_owned(),
             reaper: Reaper::start(events.clone()).unwrap(),
             events,
-            log: BoundedLog::open(&state.path().join("log"), 1 << 20, false),
+            log: BoundedLog::open(&state.path().join("log"), 1 << 20),
             line_limit: 64 << 20,
             idle_lease: 0,
             busy_lease: 0,
