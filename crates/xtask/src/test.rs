@@ -3,64 +3,64 @@
 use std::io;
 use std::os::fd::AsFd as _;
 use std::process::Stdio;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::workspace::{self, cargo_command, succeed};
 use crate::{Result, cross, deny, real, torture};
 
 /// Seeds of the simulation in continuous integration, unless `ACPD_SIM_SEEDS` is set.
-const CI_SEEDS: &str = "2000";
+const CI_SEEDS: &str = "1000";
 
 /// Runs everything; `fast` leaves out what is not needed in the middle of a change.
 pub fn run(fast: bool) -> Result {
     let mut stages = Stages::default();
     stages.run("format", || workspace::cargo(&["fmt", "--all", "--check"]))?;
-    stages.run("build", || {
-        workspace::cargo(&["build", "--workspace", "--all-features", "--bins", "--locked"])
-    })?;
-    if !fast {
-        stages.run("dependencies", deny::run)?;
-        stages.run("clippy", || {
-            let what = ["clippy", "--workspace", "--all-features", "--all-targets", "--locked"];
-            workspace::cargo(&[&what[..], &["--", "-D", "warnings"]].concat())
-        })?;
-        stages.run("documentation", || {
-            let mut doc = cargo_command(&["doc", "--workspace", "--all-features", "--no-deps"]);
-            succeed(doc.env("RUSTDOCFLAGS", "-D warnings"))
-        })?;
-        // Linking each crate for them takes minutes, and only this one has some.
-        stages.run("documentation tests", || {
-            workspace::cargo(&["test", "--package", "acpd-api", "--doc", "--quiet"])
-        })?;
-    }
-    stages.run("build of the tests", || {
-        workspace::cargo(&["test", "--workspace", "--all-features", "--no-run", "--quiet"])
-    })?;
-    stages.print();
+    // Programs by themselves have dependencies with other features: all would be compiled twice.
+    let build = ["test", "--workspace", "--all-features", "--no-run", "--locked"];
+    stages.run("build", || workspace::cargo(&build))?;
     if fast {
-        eprintln!("not with --fast: clippy, documentation, real agents and clients");
-    } else if let Err(missing) = real::needs() {
+        eprintln!(
+            "SKIPPED with --fast: clippy, documentation, other systems, real agents, kill loop"
+        );
+    } else {
+        checks(&mut stages)?;
+    }
+    stages.print();
+    tests(fast)
+}
+
+fn checks(stages: &mut Stages) -> Result {
+    if let Err(missing) = real::needs() {
         workspace::skip("the tests with real agents and clients", missing)?;
     }
-    if fast {
-        eprintln!("SKIPPED with --fast: macOS and Windows, `cargo xtask cross`");
-    } else if let Err(missing) = cross::compiler() {
+    let cross = cross::compiler();
+    if let Err(missing) = &cross {
         workspace::skip("macOS and Windows", missing)?;
-    } else {
-        stages.run("macOS and Windows, in part", cross::in_ci)?;
     }
-    if fast {
-        eprintln!("SKIPPED with --fast: the kill loop, `cargo xtask torture --matrix`");
-    } else {
-        stages.run("kill loop", torture::run_in_ci)?;
-        stages.print();
+    stages.run("dependencies", deny::run)?;
+    stages.run("clippy, other systems", || clippy(cross.is_ok()))?;
+    let mut doc = cargo_command(&["doc", "--workspace", "--all-features", "--no-deps"]);
+    stages.run("documentation", || succeed(doc.env("RUSTDOCFLAGS", "-D warnings")))?;
+    if cross.is_ok() {
+        stages.run("tests under Wine", cross::test_in_ci)?;
     }
-    tests(fast)
+    stages.run("kill loop", torture::run_in_ci)
+}
+
+/// Runs clippy and the builds for other systems at once: each often waits for a single crate.
+fn clippy(is_cross: bool) -> Result {
+    thread::scope(|scope| {
+        let build = || cross::build_in_ci().map_err(|error| error.to_string());
+        let cross = is_cross.then(|| scope.spawn(build));
+        let what = "clippy --workspace --all-features --all-targets --locked -- -D warnings";
+        workspace::cargo(&what.split(' ').collect::<Vec<_>>())?;
+        Ok(cross.map_or(Ok(()), |cross| cross.join().expect("no panic"))?)
+    })
 }
 
 /// The tests themselves. The last line on stdout is the runner's summary.
 fn tests(fast: bool) -> Result {
-    let all = ["--workspace", "--all-features"];
     let mut command = if workspace::has_cargo("nextest") {
         let mut command = cargo_command(&["nextest", "run", "--no-fail-fast"]);
         // Failures are listed as they occur: the summary stays the last line.
@@ -80,7 +80,7 @@ fn tests(fast: bool) -> Result {
         }
         command
     };
-    command.args(all);
+    command.args(["--workspace", "--all-features"]);
     if workspace::in_ci() && std::env::var_os("ACPD_SIM_SEEDS").is_none() {
         command.env("ACPD_SIM_SEEDS", CI_SEEDS);
     }
