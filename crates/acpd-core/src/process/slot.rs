@@ -9,7 +9,6 @@ use bytes::Bytes;
 use crate::cx::Cx;
 use crate::ids::{HostId, Requester, SessionKey, Time};
 use crate::input::StopStep;
-use crate::process::table::OutputEnd;
 use crate::profile::Profile;
 use crate::record::{Adoption, AgentRow, HostState, NewSession, RowId};
 
@@ -158,6 +157,13 @@ impl Host {
             ..Host::new(row.host)
         }
     }
+}
+
+/// End of the output that was read, possibly inside a line.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OutputEnd {
+    pub(crate) offset: u64,
+    pub(crate) inside: bool,
 }
 
 /// Lines to an agent. `process/table.rs` writes them.

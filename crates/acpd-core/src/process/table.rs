@@ -29,7 +29,7 @@ use crate::ids::{ClientId, HostId, Process, Requester, SessionKey, SlotId, Time,
 use crate::input::{Effect, ToHost};
 use crate::own::without_own;
 use crate::process::slot::{
-    AgentInfo, Directory, Host, Parked, Slot, State, StopWhy, WaitFor, Waiting,
+    AgentInfo, Directory, Host, OutputEnd, Parked, Slot, State, StopWhy, WaitFor, Waiting,
 };
 use crate::profile::{Config, Profile};
 use crate::record::{AgentRow, AuthRow, Desired, HostRow, Row};
@@ -40,13 +40,6 @@ const PARKED_BYTES: usize = 4 << 20;
 static NEVER_RAN: LazyLock<AgentInfo> = LazyLock::new(|| AgentInfo::new(AgentRow::default()));
 /// Unwritten bytes before requests are refused and notifications dropped.
 const UNWRITTEN: usize = 8 << 20;
-
-/// End of the output that was read, possibly inside a line.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct OutputEnd {
-    pub(crate) offset: u64,
-    pub(crate) inside: bool,
-}
 
 #[derive(Debug, Default)]
 pub(crate) struct Processes {

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use acpd_core::record::{EventKind, Record, Row, RowId};
-use bytes::Bytes;
+use acpd_core::record::{EventKind, Record, RowId};
 use rusqlite::Connection;
 
 use crate::model::Model;
 use crate::running::{
-    Running, asked, client, event, host, interaction, offset, parked, prompt, reply, session, turn,
+    Running, asked, client, event, host, interaction, offset, parked, prompt, reply, secret,
+    session, turn,
 };
 
 const LOG_HEADER: usize = 32;
@@ -87,14 +87,7 @@ fn story() -> Vec<Vec<Record>> {
     let mut batches = vec![
         vec![Record::Boot { boot: 1 }, host(1), session(1)],
         vec![session(2), turn(2, 1), interaction(1, 2, 1)],
-        vec![
-            Record::Put(Row::Secret {
-                session: acpd_core::ids::SessionKey(1),
-                mcp_servers: Bytes::from_static(b"[{}]"),
-            }),
-            turn(1, 1),
-            prompt(1, 1, "{}"),
-        ],
+        vec![secret(1, b"[{}]"), turn(1, 1), prompt(1, 1, "{}")],
         vec![parked(1, 1, "agent-9", "{}"), asked(1, 1, "{}"), client("token-1", 1)],
         vec![reply("token-1", "7", Some(1)), Record::Delete(RowId::Asked(1))],
     ];

@@ -17,8 +17,8 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
 use crate::running::{
-    Running, asked, client, event, frozen, host, host_row, interaction, parked, prompt, reply,
-    sender, session, session_row, turn,
+    Running, asked, client, event, frozen, host, host_row, interaction, parked, prompt, question,
+    reply, secret, sender, session, session_row, turn,
 };
 
 const CANARY: &[u8] = b"canary-7d1f";
@@ -178,9 +178,8 @@ fn records_of_schema_1() -> Vec<Record> {
         busy: false,
         seq: 2,
     };
-    let Record::Put(Row::Interaction(question)) = interaction(host.0, 1, host.0) else {
-        unreachable!()
-    };
+    let question =
+        InteractionRow { frozen: Some(Box::new(frozen())), ..question(host.0, 1, host.0) };
     let used = UsageRow {
         at: Time(5),
         day: Time(4),
@@ -245,7 +244,7 @@ fn records_of_schema_1() -> Vec<Record> {
             replayable: Replayable::default(),
             ..session_row(1)
         }))),
-        Record::Put(Row::Secret { session: SessionKey(1), mcp_servers: Bytes::from_static(b"[]") }),
+        secret(1, b"[]"),
         event(1, 2, EventKind::State(acp_wire::StateKey::Plan), "plan"),
         Record::Put(Row::Turn(TurnRow {
             session: SessionKey(1),
@@ -256,10 +255,7 @@ fn records_of_schema_1() -> Vec<Record> {
             cancelling: Some(Canceller::Client),
         })),
         prompt(1, 4, "{\"prompt\":[]}"),
-        Record::Put(Row::Interaction(InteractionRow {
-            frozen: Some(Box::new(frozen())),
-            ..question
-        })),
+        Record::Put(Row::Interaction(question)),
         parked(host.0, 1, "agent-2", "first"),
         parked(host.0, 2, "agent-3", "second"),
         parked(host.0, 3, "agent-2", "third"),
@@ -311,25 +307,15 @@ const FIXTURES: [&str; 3] = [
 ];
 
 #[test]
-fn a_database_of_schema_1_opens_with_all_that_is_in_it() {
-    opens_with(&FIXTURES[..1], records_of_schema_1());
-}
-
-#[test]
-fn a_database_of_schema_2_opens_with_all_that_is_in_it() {
+fn a_database_of_each_schema_opens_with_all_that_is_in_it() {
     let mut records = records_of_schema_1();
+    opens_with(&FIXTURES[..1], &records);
     records.extend(records_of_schema_2());
-    opens_with(&FIXTURES[..2], records);
+    opens_with(&FIXTURES[..2], &records);
+    opens_with(&FIXTURES[2..], &records);
 }
 
-#[test]
-fn a_database_of_schema_3_opens_with_all_that_is_in_it() {
-    let mut records = records_of_schema_1();
-    records.extend(records_of_schema_2());
-    opens_with(&FIXTURES[2..], records);
-}
-
-fn opens_with(fixtures: &[&str], records: Vec<Record>) {
+fn opens_with(fixtures: &[&str], records: &[Record]) {
     let dir = tempfile::tempdir().unwrap();
     let conn = Connection::open(dir.path().join("acpd.db")).unwrap();
     for sql in fixtures {
@@ -341,9 +327,7 @@ fn opens_with(fixtures: &[&str], records: Vec<Record>) {
         generation: "00112233445566778899aabbccddeeff".to_owned(),
         ..Snapshot::default()
     };
-    for record in records {
-        expected.apply(&record);
-    }
+    records.iter().for_each(|record| expected.apply(record));
     let mut store = Running::start(dir.path());
     let conn = Connection::open(dir.path().join("acpd.db")).unwrap();
     assert_eq!(columns(&conn), columns(&newest_fixture()));
@@ -425,10 +409,7 @@ fn secrets_are_in_one_table_and_gone_from_the_file_with_their_session() {
         turn(1, 1),
         interaction(1, 1, 1),
         event(1, 1, EventKind::Update, "line"),
-        Record::Put(Row::Secret {
-            session: SessionKey(1),
-            mcp_servers: Bytes::from_static(CANARY),
-        }),
+        secret(1, CANARY),
     ]);
     store.close();
     assert_eq!(tables_with_canary(&path), ["state 12"]);
@@ -448,7 +429,7 @@ fn a_removed_session_leaves_nothing_but_its_number() {
     store.commit(vec![
         session(5),
         event(5, 1, EventKind::State(acp_wire::StateKey::Mode), "line"),
-        Record::Put(Row::Secret { session: key, mcp_servers: Bytes::from_static(b"[]") }),
+        secret(5, b"[]"),
         turn(5, 1),
         prompt(5, 1, "{}"),
         Record::Put(Row::Value {

@@ -209,13 +209,21 @@ pub(crate) fn frozen() -> Frozen {
     .unwrap()
 }
 
+pub(crate) fn secret(session: u32, mcp_servers: &'static [u8]) -> Record {
+    Record::Put(Row::Secret { session: SessionKey(session), mcp_servers: mcp_servers.into() })
+}
+
 pub(crate) fn interaction(id: u64, session: u32, host: u64) -> Record {
-    Record::Put(Row::Interaction(InteractionRow {
+    Record::Put(Row::Interaction(question(id, session, host)))
+}
+
+pub(crate) fn question(id: u64, session: u32, host: u64) -> InteractionRow {
+    InteractionRow {
         id: InteractionId(id),
         session: Some(SessionKey(session)),
         host: HostId(host),
         line: Bytes::from_static(b"{\"id\":0,\"method\":\"session/request_permission\"}"),
         at: Time(6),
         frozen: None,
-    }))
+    }
 }
