@@ -26,7 +26,7 @@ pub(super) struct Figure {
     pub(super) pipe: Option<Measure>,
 }
 
-pub(super) const FIGURES: [Figure; 11] = [
+pub(super) const FIGURES: [Figure; 14] = [
     less("CPU per line, daemon", "µs", |bench| cpu_per_line(bench, Part::Daemon)),
     less("CPU per line, shim", "µs", |bench| cpu_per_line(bench, Part::Shim)),
     less("CPU per line, acpctl acp", "µs", |bench| cpu_per_line(bench, Part::Bridge)),
@@ -38,6 +38,9 @@ pub(super) const FIGURES: [Figure; 11] = [
         .with_pipe(|bench| line_age(bench, bench.pipe()?)),
     less("request and answer, p50", "µs", |bench| round_trip(bench, bench.client()?))
         .with_pipe(|bench| round_trip(bench, bench.pipe()?)),
+    less("written per prompt", "kB", |bench| Ok(per_prompt(bench, |pid| io(pid, "wchar"))? / 1e3)),
+    less("write calls per prompt", "", |bench| per_prompt(bench, |pid| io(pid, "syscw"))),
+    less("CPU per prompt, daemon", "µs", |bench| per_prompt(bench, cpu_micros)),
     less("acpctl ps, p50", "ms", command),
     less("daemon started by acpctl ps", "ms", cold_start),
     less("agent killed, session restored", "ms", restore),
@@ -94,6 +97,26 @@ fn cpu_micros(pid: u32) -> f64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let stats = tasks.filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok());
     stats.filter_map(|stat| stat.split(' ').next()?.parse::<f64>().ok()).sum::<f64>() / 1e3
+}
+
+/// Growth of a number of the daemon per prompt with one line of answer, one prompt after the other.
+fn per_prompt(bench: &Bench, number: fn(u32) -> f64) -> Result<f64> {
+    let mut peer = bench.client()?;
+    let session = peer.session(&bench.work())?;
+    let pid = bench.home.daemon()?.pid;
+    flood(&mut peer, &session, 1)?;
+    let (before, prompts) = (number(pid), bench.times(200));
+    for _ in 0..prompts {
+        flood(&mut peer, &session, 1)?;
+    }
+    Ok((number(pid) - before) / prompts as f64)
+}
+
+/// A counter of `/proc/PID/io`.
+fn io(pid: u32, counter: &str) -> f64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(counter)?.strip_prefix(": "));
+    line.and_then(|count| count.parse().ok()).unwrap_or_default()
 }
 
 fn lines_per_second(bench: &Bench, mut peer: Peer) -> Result<f64> {
