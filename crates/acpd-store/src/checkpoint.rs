@@ -1,9 +1,10 @@
 //! Emptying the write-ahead log outside of commits.
 //!
-//! A checkpoint inside a commit stalls it for many milliseconds, so SQLite's own is off. During
-//! commits a passive checkpoint runs every [`PERIOD`]. After the last one, a log that has grown is
-//! cut. Under a flood a passive checkpoint never catches up, so the writer empties a log that is
-//! too long, see [`crate::writer`].
+//! A checkpoint inside a commit stalls it for many milliseconds, so SQLite's own is off. A checkpoint
+//! copies each changed page once, however often it was written: it is put off until the log has
+//! [`MANY`] pages, or no commit came for [`QUIET`]. Then a log that has grown is cut. Under a flood a
+//! passive checkpoint never catches up, so the writer empties a log that is too long, see
+//! [`crate::writer`].
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -13,8 +14,10 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 const PERIOD: Duration = Duration::from_millis(100);
-/// Time without a commit after which a grown log is cut.
-const QUIET: Duration = Duration::from_secs(2);
+/// Pages of a log from which on it is copied: 4 MiB.
+const MANY: u32 = (4 << 20) / 4096;
+/// Time without a commit after which the log is copied, and cut if it has grown.
+const QUIET: Duration = Duration::from_secs(5);
 /// Bytes of a log above which it is cut.
 const GROWN: u64 = 1 << 20;
 
@@ -36,16 +39,17 @@ pub(crate) fn run(
                 if end.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
-                let _turn = turn_of(copying);
-                checkpoint(conn, "PASSIVE").ok();
+                if pages_in_log(conn).is_ok_and(|pages| pages >= MANY) {
+                    let _turn = turn_of(copying);
+                    checkpoint(conn, "PASSIVE").ok();
+                }
                 patience = QUIET;
             }
             Err(RecvTimeoutError::Timeout) => {
-                if std::fs::metadata(log).is_ok_and(|file| file.len() > GROWN) {
-                    let _turn = turn_of(copying);
-                    // A reader may be in the way: the next quiet time will do.
-                    checkpoint(conn, "TRUNCATE").ok();
-                }
+                let is_grown = std::fs::metadata(log).is_ok_and(|file| file.len() > GROWN);
+                let _turn = turn_of(copying);
+                // A reader may be in the way: the next quiet time will do.
+                checkpoint(conn, if is_grown { "TRUNCATE" } else { "PASSIVE" }).ok();
                 patience = Duration::MAX;
             }
         }
