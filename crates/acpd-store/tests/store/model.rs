@@ -334,12 +334,8 @@ fn turn_row() -> impl Strategy<Value = TurnRow> {
 
 fn prompt_key_row() -> impl Strategy<Value = PromptKeyRow> {
     let key = prop_oneof![text(), select(vec!["k".to_owned(), "K".to_owned()])];
-    (session(), key, any::<u64>(), bytes()).prop_map(|(session, key, turn, outcome)| PromptKeyRow {
-        session,
-        key,
-        turn,
-        outcome,
-    })
+    let row = (session(), key, any::<u64>(), bytes());
+    row.prop_map(|(session, key, turn, outcome)| PromptKeyRow { session, key, turn, outcome })
 }
 
 /// A record about a process.

@@ -170,7 +170,6 @@ fn usd(units: f64) -> Cost {
 
 fn records_of_schema_1() -> Vec<Record> {
     let host = HostId(1 << 32);
-    let (in_session, ready) = (Some(SessionKey(1)), Some(Time(9)));
     let child = Child {
         public_id: "sub.1".to_owned(),
         parent: "public-1".to_owned(),
@@ -217,8 +216,8 @@ fn records_of_schema_1() -> Vec<Record> {
             method: None,
         })),
         Record::Put(Row::Host(HostRow {
-            session: in_session,
-            ready,
+            session: Some(SessionKey(1)),
+            ready: Some(Time(9)),
             stopping: true,
             offset: 1000,
             inside: true,
