@@ -14,7 +14,6 @@ use acpd_policy::{Remembered, Subject, Verdict};
 use acpd_store::{OpenError, StoreError, check};
 use bytes::Bytes;
 use rusqlite::Connection;
-use rusqlite::types::ValueRef;
 
 use crate::running::{
     Running, asked, client, event, frozen, host, host_row, interaction, parked, prompt, question,
@@ -27,38 +26,21 @@ fn contains_canary(bytes: &[u8]) -> bool {
     bytes.windows(CANARY.len()).any(|window| window == CANARY)
 }
 
-/// Tables with a row of which a column passes. A kind of rows of `state` counts as a table.
-fn tables_with(path: &Path, passes: impl Fn(ValueRef<'_>) -> bool) -> Vec<String> {
+/// Numbers that a query finds.
+fn numbers(path: &Path, sql: &str) -> Vec<u32> {
     let conn = Connection::open(path).unwrap();
-    let mut names = conn.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
-    let names = names.query_map([], |row| row.get::<_, String>(0)).unwrap();
-    let mut found = Vec::new();
-    for name in names.map(Result::unwrap) {
-        let kind = if name == "state" { "kind" } else { "''" };
-        let sql = format!("SELECT *, '{name} ' || {kind} FROM {name}");
-        let mut all = conn.prepare(&sql).unwrap();
-        let columns = all.column_count();
-        let mut rows = all.query([]).unwrap();
-        while let Some(row) = rows.next().unwrap() {
-            let hit = (0..columns - 1).any(|column| passes(row.get_ref(column).unwrap()));
-            let name: String = row.get(columns - 1).unwrap();
-            if hit && !found.contains(&name) {
-                found.push(name);
-            }
-        }
-    }
-    found
+    let mut found = conn.prepare(sql).unwrap();
+    found.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
-fn tables_with_canary(path: &Path) -> Vec<String> {
-    tables_with(path, |value| match value {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => contains_canary(bytes),
-        _ => false,
-    })
-}
-
-fn tables_with_rows(path: &Path) -> Vec<String> {
-    tables_with(path, |_| true)
+/// Kinds of rows with the canary; 0 = an event.
+fn kinds_with_canary(path: &Path) -> Vec<u32> {
+    let canary = str::from_utf8(CANARY).unwrap();
+    let sql = format!(
+        "SELECT kind FROM state WHERE instr(value, '{canary}') OR instr(CAST(line AS TEXT), '{canary}') \
+         UNION SELECT 0 FROM events WHERE instr(CAST(line AS TEXT), '{canary}')"
+    );
+    numbers(path, &sql)
 }
 
 #[test]
@@ -388,7 +370,7 @@ fn what_was_asked_is_gone_from_the_file_with_the_answer() {
     let mut store = Running::start(dir.path());
     store.commit(vec![host(1), asked(1, 1, str::from_utf8(CANARY).unwrap())]);
     store.close();
-    assert_eq!(tables_with_canary(&path), ["state 6"]);
+    assert_eq!(kinds_with_canary(&path), [6]);
 
     let mut store = Running::start(dir.path());
     store.commit(vec![Record::Delete(RowId::Asked(1))]);
@@ -411,7 +393,7 @@ fn secrets_are_in_one_table_and_gone_from_the_file_with_their_session() {
         secret(1, CANARY),
     ]);
     store.close();
-    assert_eq!(tables_with_canary(&path), ["state 12"]);
+    assert_eq!(kinds_with_canary(&path), [12]);
 
     let mut store = Running::start(dir.path());
     store.commit(vec![Record::SessionRemoved { session: SessionKey(1) }]);
@@ -441,7 +423,8 @@ fn a_removed_session_leaves_nothing_but_its_number() {
     assert_eq!(store.journal(key), []);
     assert_eq!(store.reader.values(key).unwrap(), []);
     store.close();
-    assert_eq!(tables_with_rows(&dir.path().join("acpd.db")), ["meta "]);
+    let rows = "SELECT count(*) FROM state UNION ALL SELECT count(*) FROM events";
+    assert_eq!(numbers(&dir.path().join("acpd.db"), rows), [0, 0]);
     let store = Running::start(dir.path());
     assert_eq!(store.snapshot, Snapshot { generation, last_session: 5, ..Snapshot::default() });
     store.close();

@@ -55,19 +55,11 @@ fn what_was_used_is_added_up_and_what_nobody_told_stays_unknown() {
         Some(Cost { amount: Amount::from_parts(parts), currency: currency.into() })
     };
     let row = |at, session: &str, turn, total, cost| {
-        let (agent, cwd) = (if session == "c" { "mute" } else { "loud" }, "/w".to_owned());
+        let agent = if session == "c" { "mute" } else { "loud" };
+        let (agent, cwd) = (agent.to_owned(), "/w".to_owned());
         let tokens = Tokens { total, ..Tokens::default() };
         let (at, day, session) = (Time(at), Time(at / 10 * 10), session.to_owned());
-        Record::Usage(UsageRow {
-            at,
-            day,
-            agent: agent.to_owned(),
-            session,
-            cwd,
-            turn,
-            tokens,
-            cost,
-        })
+        Record::Usage(UsageRow { at, day, agent, session, cwd, turn, tokens, cost })
     };
     store.commit(vec![
         row(1, "a", Some(1), Some(5), cost(7, "USD")),
