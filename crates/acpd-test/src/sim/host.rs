@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use acp_wire::{Body, Frame};
 use acpd_core::ids::HostId;
-use acpd_core::record::{HostState, SessionRow};
+use acpd_core::record::{HostRow, HostState, SessionRow};
 use acpd_core::{HostEvent, Input, LeftProcess, SpawnError, StopStep};
 use bytes::Bytes;
 use serde_json::Value;
@@ -254,12 +254,12 @@ impl World {
             self.feed(lost)?;
             return Ok(true);
         }
-        let inside =
-            adopt.row.inside && (adopt.row.offset >= host.acked || host.acked == host.dropped);
-        if (adopt.row.offset < host.acked && !inside) || adopt.row.offset > host.written {
-            return Err(format!("{id:?}: output wanted from {}, {host:?}", adopt.row.offset));
+        let HostRow { offset, inside, .. } = adopt.row;
+        let inside = inside && (offset >= host.acked || host.acked == host.dropped);
+        if (offset < host.acked && !inside) || offset > host.written {
+            return Err(format!("{id:?}: output wanted from {offset}, {host:?}"));
         }
-        let mut handed = adopt.row.offset.max(host.acked);
+        let mut handed = offset.max(host.acked);
         if adopt.row.inside
             && let Some((_, end)) = host.said.iter().find(|(_, end)| *end > handed)
             && handed > host.acked.max(*end - LONG)
@@ -270,7 +270,7 @@ impl World {
         let chunks = adopt.outbox.into_iter().collect();
         host.link = Some(Link { started: true, handed, chunks, ..Link::default() });
         // Output that is not requested again is committed.
-        host.acknowledge(adopt.row.offset);
+        host.acknowledge(offset);
         if host.written > handed {
             self.truth.hit("adopted with output");
         }

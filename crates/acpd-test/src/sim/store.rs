@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use acp_wire::{StateKey, locate, str_at};
 use acpd_core::ids::{HostId, SessionKey};
 use acpd_core::record::{
-    Dormant, EventKind, EventRow, Forked, HostRow, InteractionRow, Record, Row, SessionState,
-    Snapshot, ValueKey,
+    Dormant, EventKind, EventRow, Forked, InteractionRow, Record, Row, SessionState, Snapshot,
+    ValueKey,
 };
 use acpd_core::{Batch, Read, ReadStyle};
 use bytes::Bytes;
@@ -92,10 +92,10 @@ impl Store {
                         return Err(format!("{host:?}: chunk {chunk} was {old:?} already"));
                     }
                 }
-                Record::Put(Row::Host(HostRow { host, offset, .. })) => {
-                    let old = self.snapshot.hosts.get(host).map_or(0, |state| state.row.offset);
-                    if *offset < old {
-                        return Err(format!("{host:?}: output to {offset} after {old}"));
+                Record::Put(Row::Host(row)) => {
+                    let old = self.snapshot.hosts.get(&row.host).map_or(0, |old| old.row.offset);
+                    if row.offset < old {
+                        return Err(format!("output to {} after {old}: {row:?}", row.offset));
                     }
                 }
                 Record::SessionRemoved { session } => {

@@ -309,13 +309,10 @@ impl Relay {
 
     /// Gives a batch to the store, and executes the effects that do not wait for it.
     fn submit(&mut self, mut batch: Batch) {
-        let is_about_work = |record: &Record| {
-            matches!(
-                record,
-                Record::Boot { .. }
-                    | Record::Put(Row::Turn(_) | Row::Interaction(_))
-                    | Record::Delete(RowId::Turn(..) | RowId::Interaction(_))
-            )
+        let is_about_work = |record: &Record| match record {
+            Record::Put(row) => matches!(row, Row::Turn(_) | Row::Interaction(_)),
+            Record::Delete(id) => matches!(id, RowId::Turn(..) | RowId::Interaction(_)),
+            record => matches!(record, Record::Boot { .. }),
         };
         if let Some(awake) = &mut self.awake
             && batch.records.iter().any(is_about_work)
