@@ -88,8 +88,7 @@ impl Inner {
 
     fn write(&mut self, bytes: &[u8]) {
         if self.written + bytes.len() as u64 > self.limit && self.written > 0 {
-            let aside = self.path.with_added_extension("1");
-            if std::fs::rename(&self.path, aside).is_ok() {
+            if std::fs::rename(&self.path, self.path.with_added_extension("1")).is_ok() {
                 self.reopen();
             }
         }

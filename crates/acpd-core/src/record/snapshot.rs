@@ -80,8 +80,9 @@ pub struct SessionState {
 }
 
 impl Snapshot {
-    /// Returns whether the owner of a new row exists, and no request or question outlives its owner.
-    /// The engine writes no other records, so the store does not check them.
+    /// Returns whether the owner of a new row exists, the output of a process does not go back, and
+    /// no request or question outlives its owner. The engine writes no other records, so the store
+    /// does not check them.
     pub fn fits(&self, record: &Record) -> bool {
         let asks = |host: &HostId| {
             self.asked.values().any(|row| row.host == *host)
@@ -93,6 +94,10 @@ impl Snapshot {
             Record::HostGone { host } => return !asks(host),
             Record::SessionRemoved { session } => return !asks_in(*session),
             Record::Put(row) => match row {
+                Row::Host(row) => {
+                    let old = self.hosts.get(&row.host);
+                    return old.is_none_or(|old| old.row.offset <= row.offset);
+                }
                 Row::Outbox { host, .. } | Row::Parked { host, .. } => (Some(*host), None),
                 Row::Asked(row) => (Some(row.host), None),
                 Row::Interaction(row) => (Some(row.host), row.session),

@@ -308,7 +308,9 @@ fn opens_with(fixtures: &[&str], records: &[Record]) {
         generation: "00112233445566778899aabbccddeeff".to_owned(),
         ..Snapshot::default()
     };
-    records.iter().for_each(|record| expected.apply(record));
+    for record in records {
+        expected.apply(record);
+    }
     let mut store = Running::start(dir.path());
     let conn = Connection::open(dir.path().join("acpd.db")).unwrap();
     assert_eq!(columns(&conn), columns(&newest_fixture()));
