@@ -87,10 +87,11 @@ impl Inner {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        if self.written + bytes.len() as u64 > self.limit && self.written > 0 {
-            if std::fs::rename(&self.path, self.path.with_added_extension("1")).is_ok() {
-                self.reopen();
-            }
+        if self.written + bytes.len() as u64 > self.limit
+            && self.written > 0
+            && std::fs::rename(&self.path, self.path.with_added_extension("1")).is_ok()
+        {
+            self.reopen();
         }
         if let Some(file) = &mut self.file
             && file.write_all(bytes).is_ok()
