@@ -87,10 +87,8 @@ impl Inner {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        if self.written + bytes.len() as u64 > self.limit
-            && self.written > 0
-            && std::fs::rename(&self.path, self.path.with_added_extension("1")).is_ok()
-        {
+        let is_full = self.written > 0 && self.written + bytes.len() as u64 > self.limit;
+        if is_full && std::fs::rename(&self.path, self.path.with_added_extension("1")).is_ok() {
             self.reopen();
         }
         if let Some(file) = &mut self.file

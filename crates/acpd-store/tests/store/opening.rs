@@ -312,9 +312,8 @@ fn opens_with(fixtures: &[&str], records: &[Record]) {
         expected.apply(record);
     }
     let mut store = Running::start(dir.path());
-    let conn = Connection::open(dir.path().join("acpd.db")).unwrap();
-    assert_eq!(columns(&conn), columns(&newest_fixture()));
-    drop(conn);
+    let opened = Connection::open(dir.path().join("acpd.db")).unwrap();
+    assert_eq!(columns(&opened), columns(&newest_fixture()));
     assert_eq!(store.snapshot, expected);
     let lines: Vec<_> =
         store.journal(SessionKey(1)).into_iter().map(|row| (row.kind, row.line)).collect();
