@@ -202,13 +202,15 @@ impl Processes {
     }
 
     pub(crate) fn on_gone(&mut self, cx: &mut Cx, host: HostId) {
-        cx.record(Record::HostGone { host });
         cx.order(host, ToHost::Forget);
-        let Some(id) = self.slot_of(host) else { return };
-        if self[&id].host().is_some_and(|host| host.exited.is_none()) {
+        let slot = self.slot_of(host);
+        let is_lost = |id: &SlotId| self[id].host().is_some_and(|host| host.exited.is_none());
+        if slot.as_ref().is_some_and(is_lost) {
             self.on_exited(cx, host, "ended with an unknown status", "");
         }
-        cx.report(EngineEvent::ProcessGone(id));
+        // An exit writes the row once more.
+        cx.record(Record::HostGone { host });
+        cx.report_all(slot.map(EngineEvent::ProcessGone));
     }
 
     /// `for_good`: no process will come.

@@ -307,6 +307,7 @@ impl Bench {
     pub(crate) fn end_process(&mut self) {
         let host = self.host();
         self.feed(Input::Host(host, HostEvent::Gone));
+        assert!(!self.snapshot.hosts.contains_key(&host), "its row is left");
     }
 
     /// The agent answers a request with this error.
