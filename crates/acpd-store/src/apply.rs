@@ -144,7 +144,9 @@ impl<'c> Apply<'c> {
         let journal = self.journal(row.session)?;
         journal.head = row.seq;
         if let EventKind::State(state_key) = row.kind {
-            journal.states[state_key as usize] = row.seq;
+            let (states, place) = (&mut journal.states, state_key as usize);
+            states.resize(states.len().max(place + 1), 0);
+            states[place] = row.seq;
         }
         self.insert_event.execute(params![
             key,

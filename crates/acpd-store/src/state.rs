@@ -165,7 +165,8 @@ pub(crate) fn snapshot(conn: &mut Connection) -> Result<Snapshot, StoreError> {
                 ..Snapshot::default()
             })
         })?;
-    let mut all = tx.prepare("SELECT kind, value, line FROM state WHERE kind <> ?1")?;
+    let mut all =
+        tx.prepare("SELECT kind, value, line FROM state WHERE kind <> ?1 ORDER BY kind")?;
     let mut rows = all.query([kind::VALUE])?;
     while let Some(row) = rows.next()? {
         snapshot.put(read(row)?);

@@ -3,7 +3,7 @@
 //! A row belongs to an owner (an agent, process, session or client). The rows of a process, session
 //! or client are deleted with it.
 
-use acp_wire::{Id, StateKey};
+use acp_wire::Id;
 use acpd_policy::Remembered;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -84,8 +84,9 @@ pub struct JournalRow {
     pub session: SessionKey,
     /// Last position.
     pub head: Seq,
-    /// Positions of the last event of each state key, in the order of [`StateKey::ALL`]; 0 = none.
-    pub states: [Seq; StateKey::ALL.len()],
+    /// Positions of the last event of each state key, in the order of
+    /// [`StateKey::ALL`](acp_wire::StateKey::ALL); 0 or missing = none.
+    pub states: Vec<Seq>,
 }
 
 /// Rows that are deleted one by one.
