@@ -26,7 +26,6 @@ fn contains_canary(bytes: &[u8]) -> bool {
     bytes.windows(CANARY.len()).any(|window| window == CANARY)
 }
 
-/// Numbers that a query finds.
 fn numbers(path: &Path, sql: &str) -> Vec<u32> {
     let conn = Connection::open(path).unwrap();
     let mut found = conn.prepare(sql).unwrap();
@@ -35,7 +34,7 @@ fn numbers(path: &Path, sql: &str) -> Vec<u32> {
 
 /// Kinds of rows with the canary; 0 = an event.
 fn kinds_with_canary(path: &Path) -> Vec<u32> {
-    let canary = str::from_utf8(CANARY).unwrap();
+    let canary = CANARY.escape_ascii();
     let sql = format!(
         "SELECT kind FROM state WHERE instr(value, '{canary}') OR instr(CAST(line AS TEXT), '{canary}') \
          UNION SELECT 0 FROM events WHERE instr(CAST(line AS TEXT), '{canary}')"
