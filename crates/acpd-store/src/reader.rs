@@ -8,7 +8,7 @@ use std::path::Path;
 use acpd_core::ids::{Seq, SessionKey, Time};
 use acpd_core::record::{EventKind, EventRow, Row, ValueKey};
 use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension, RowIndex, params};
+use rusqlite::{Connection, OptionalExtension, RowIndex, StatementStatus, params};
 
 use crate::code::{LIVE, MAX_SEQ, STATE, STATE_KEYS, event_key, kind_of, seq_of};
 use crate::connection::{LOCK_WAIT, connect};
@@ -170,8 +170,8 @@ impl Reader {
         ];
         let mut statement = self.conn.prepare_cached(&format!(
             "SELECT key, pv, kind, at, line, origin FROM events \
-             WHERE key > ?1 AND key <= ?2 {and} \
-             AND EXISTS (SELECT 1 FROM state WHERE kind = ?4 AND owner = ?3) ORDER BY key"
+             WHERE key > ?1 AND key <= ?2 {and} AND EXISTS \
+             (SELECT 1 FROM state WHERE kind = ?4 AND owner = ?3 AND key = 0) ORDER BY key"
         ))?;
         let mut found = statement.query(bounds)?;
         let mut size = 0;
@@ -181,6 +181,9 @@ impl Reader {
                 break;
             }
         }
+        drop(found);
+        // A sort would read and copy all of the journal for each page.
+        debug_assert_eq!(statement.get_status(StatementStatus::Sort), 0);
         Ok(())
     }
 }

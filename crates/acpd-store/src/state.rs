@@ -135,7 +135,8 @@ pub(crate) fn journal(
 }
 
 pub(crate) fn has_session(conn: &Connection, session: SessionKey) -> Result<bool, StoreError> {
-    let mut found = conn.prepare_cached("SELECT 1 FROM state WHERE kind = ?1 AND owner = ?2")?;
+    let mut found =
+        conn.prepare_cached("SELECT 1 FROM state WHERE kind = ?1 AND owner = ?2 AND key = 0")?;
     Ok(found.exists(params![kind::SESSION, session.0])?)
 }
 
