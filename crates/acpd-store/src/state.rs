@@ -79,21 +79,20 @@ pub(crate) fn put(conn: &Connection, row: &Row) -> Result<(), StoreError> {
 }
 
 pub(crate) fn delete(conn: &Connection, id: &RowId) -> Result<(), StoreError> {
-    let (kinds, owner, key) = match id {
-        RowId::Reply(token, id) => (&[kind::REPLY][..], text(token), text(id.raw())),
-        RowId::Outbox(host, chunk) => (&[kind::OUTBOX][..], number(host.0), number(*chunk)),
-        RowId::Parked(host, place) => (&[kind::PARKED][..], number(host.0), number(*place)),
-        RowId::Asked(id) => (&[kind::ASKED][..], number(*id), ONE),
-        RowId::Interaction(id) => (&[kind::INTERACTION][..], number(id.0), ONE),
-        RowId::Turn(session, ticket) => {
-            (&[kind::TURN, kind::PROMPT][..], number(session.0), number(*ticket))
-        }
-        RowId::Remembered(id) => (&[kind::REMEMBERED][..], number(*id as u64), ONE),
+    let (kind, owner, key) = match id {
+        RowId::Reply(token, id) => (kind::REPLY, text(token), text(id.raw())),
+        RowId::Outbox(host, chunk) => (kind::OUTBOX, number(host.0), number(*chunk)),
+        RowId::Parked(host, place) => (kind::PARKED, number(host.0), number(*place)),
+        RowId::Asked(id) => (kind::ASKED, number(*id), ONE),
+        RowId::Interaction(id) => (kind::INTERACTION, number(id.0), ONE),
+        RowId::Turn(session, ticket) => (kind::TURN, number(session.0), number(*ticket)),
+        RowId::Remembered(id) => (kind::REMEMBERED, number(*id as u64), ONE),
     };
     let mut delete =
         conn.prepare_cached("DELETE FROM state WHERE kind = ?1 AND owner = ?2 AND key = ?3")?;
-    for kind in kinds {
-        delete.execute(params![kind, owner, key])?;
+    delete.execute(params![kind, owner, key])?;
+    if kind == kind::TURN {
+        delete.execute(params![kind::PROMPT, owner, key])?;
     }
     Ok(())
 }
