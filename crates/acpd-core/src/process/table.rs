@@ -198,7 +198,7 @@ impl Processes {
     pub(crate) fn commit_read(&mut self, cx: &mut Cx) {
         for (host, end) in take(&mut self.read) {
             let Some(id) = self.slot_of(host) else { continue };
-            // Nothing that watchers are told changes.
+            // `get_mut` would mark the agent as changed, and watchers see no offsets.
             let process = self.slots.get_mut(&id).and_then(Slot::host_mut);
             let Some(process) = process else { continue };
             process.read = end;
