@@ -182,8 +182,7 @@ impl Reader {
             }
         }
         drop(found);
-        // A sort would read and copy all of the journal for each page.
-        debug_assert_eq!(statement.get_status(StatementStatus::Sort), 0);
+        debug_assert_eq!(statement.get_status(StatementStatus::Sort), 0, "each page sorts all");
         Ok(())
     }
 }

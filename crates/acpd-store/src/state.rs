@@ -60,7 +60,6 @@ fn place(row: &Row) -> (u8, Part<'_>, Part<'_>) {
     }
 }
 
-/// The bits of a number, signed.
 fn number<'r>(value: impl Into<u64>) -> Part<'r> {
     int(value.into()).into()
 }
