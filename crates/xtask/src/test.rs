@@ -20,9 +20,7 @@ pub fn run(fast: bool) -> Result {
     let build = ["test", "--workspace", "--all-features", "--no-run", "--locked"];
     stages.run("build", || workspace::cargo(&build))?;
     if fast {
-        eprintln!(
-            "SKIPPED with --fast: clippy, documentation, other systems, real agents, kill loop"
-        );
+        eprintln!("SKIPPED with --fast: clippy, documentation, other systems, real agents, kills");
     } else {
         checks(&mut stages)?;
     }

@@ -31,8 +31,10 @@ pub fn skip(what: &str, missing: impl Display) -> Result {
 pub fn cargo_command(args: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root());
-    // The outer cargo sets these, and they would make the inner one build everything again.
-    command.env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_PKG_NAME");
+    // The outer cargo sets these, and build scripts that read them would run again in the inner one.
+    let is_outer = |of: &String| of.starts_with("CARGO_PKG_") || of.starts_with("CARGO_MANIFEST_");
+    let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(is_outer).for_each(|name| _ = command.env_remove(name));
     command
 }
 

@@ -115,8 +115,8 @@ fn per_prompt(bench: &Bench, number: fn(u32) -> f64) -> Result<f64> {
 /// A counter of `/proc/PID/io`.
 fn io(pid: u32, counter: &str) -> f64 {
     let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(counter)?.strip_prefix(": "));
-    line.and_then(|count| count.parse().ok()).unwrap_or_default()
+    let count = |line: &str| line.strip_prefix(counter)?.strip_prefix(": ")?.parse().ok();
+    text.lines().find_map(count).unwrap_or_default()
 }
 
 fn lines_per_second(bench: &Bench, mut peer: Peer) -> Result<f64> {
