@@ -31,8 +31,8 @@ const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LAST_DELAY: Duration = Duration::from_secs(2);
 /// Time between two checks of the files by an idle writer.
 const LOOK: Duration = Duration::from_secs(2);
-/// Pages of a log above which it is emptied before the next transaction: 16 MiB.
-pub(crate) const LONG: u32 = (16 << 20) / 4096;
+/// Pages of a log above which it is emptied before the next transaction: 64 MiB.
+pub(crate) const LONG: u32 = (64 << 20) / 4096;
 /// SQLite's number for "no limit".
 const ALL_PAGES: u32 = 0xffff_fffe;
 
