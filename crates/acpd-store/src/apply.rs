@@ -170,8 +170,9 @@ impl<'c> Apply<'c> {
         let parts = cost.as_ref().map(|cost| int(cost.amount.parts()));
         self.run(
             "INSERT INTO usage (at, day, agent, session, cwd, turn, total, input, output, thought, \
-             cached_read, cached_write, currency, parts) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+             cached_read, cached_write, currency, parts, place) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
+             max(ifnull((SELECT max(place) FROM usage), 0) + 1, ?1 << 10))",
             params![
                 int(at.0),
                 int(day.0),

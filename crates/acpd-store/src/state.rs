@@ -180,8 +180,10 @@ pub(crate) fn snapshot(conn: &mut Connection) -> Result<Snapshot, StoreError> {
 fn spent(conn: &Connection) -> Result<Spent, StoreError> {
     // `total` instead of `sum`: no figure of an agent overflows it.
     let mut found = conn.prepare(
-        "SELECT day, currency, total(parts) FROM usage \
-         WHERE day = (SELECT max(day) FROM usage) GROUP BY currency",
+        "WITH recent AS (SELECT * FROM usage \
+         WHERE place >= (SELECT max(place) FROM usage) - (48 * 3600000 << 10)) \
+         SELECT day, currency, total(parts) FROM recent \
+         WHERE day = (SELECT max(day) FROM recent) GROUP BY currency",
     )?;
     let mut spent = Spent::default();
     let mut rows = found.query([])?;

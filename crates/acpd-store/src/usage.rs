@@ -25,7 +25,7 @@ impl Reader {
              count(total), total(total), count(input), total(input), count(output), total(output), \
              count(thought), total(thought), count(cached_read), total(cached_read), \
              count(cached_write), total(cached_write), currency, total(parts) \
-             FROM usage WHERE at >= ?1 GROUP BY 1, 2, 3, 4, currency"
+             FROM usage WHERE place >= ?1 << 10 AND at >= ?1 GROUP BY 1, 2, 3, 4, currency"
         );
         let mut statement = self.conn.prepare_cached(&sql)?;
         let since = i64::try_from(asked.since).unwrap_or(i64::MAX);

@@ -281,13 +281,16 @@ fn used() -> impl Strategy<Value = Used> {
     )
 }
 
+/// Milliseconds of a day.
+const DAY: u64 = 86_400_000;
+
 fn usage_row() -> impl Strategy<Value = UsageRow> {
     let tokens = (option::of(0..9_u64), option::of(0..9_u64));
     let cost = option::of(cost());
-    (time(), 1..4_u64, session(), option::of(1..9_u64), tokens, cost).prop_map(
-        |(at, day, session, turn, (total, output), cost)| UsageRow {
-            at,
-            day: Time(day),
+    (0..DAY, 1..4_u64, session(), option::of(1..9_u64), tokens, cost).prop_map(
+        |(since, day, session, turn, (total, output), cost)| UsageRow {
+            at: Time(day * DAY + since),
+            day: Time(day * DAY),
             agent: ["a", "b"][session.0 as usize % 2].to_owned(),
             session: session.0.to_string(),
             cwd: "/w".to_owned(),
