@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::mem::take;
 
 use acp_wire::clipped;
@@ -5,14 +6,18 @@ use acpd_api::StoreState;
 use bytes::Bytes;
 
 use crate::event::EngineEvent;
-use crate::ids::{HostId, IdSource, Requester, Time};
+use crate::ids::{HostId, IdSource, Requester, SessionKey, Time};
 use crate::input::{Batch, Effect, ToHost};
 use crate::profile::Config;
 use crate::record::{Record, Row, RowId};
-use crate::timers::Timers;
+use crate::timers::{Timer, Timers};
 
 /// Maximum length of a log note in characters.
 const NOTE: usize = 500;
+/// Time after which records that wait for a batch get one of their own (ms).
+const LATER: u64 = 250;
+/// Time in which ended turns come into the search index together (ms).
+const INDEX_TOGETHER: u64 = 2_000;
 
 /// Facts that all machines need, and the results of a step.
 #[derive(Debug)]
@@ -24,6 +29,12 @@ pub(crate) struct Cx {
     pub(crate) store: StoreState,
     pub(crate) shutdown: Shutdown,
     pub(crate) out: Batch,
+    /// A transaction is due.
+    pub(crate) pressing: bool,
+    /// Records of earlier batches, which wait.
+    held: Vec<Record>,
+    /// Sessions with ended turns that are not in the search index yet.
+    unindexed: BTreeSet<SessionKey>,
     events: Vec<EngineEvent>,
 }
 
@@ -37,6 +48,9 @@ impl Cx {
             store: StoreState::Ok,
             shutdown: Shutdown::default(),
             out: Batch::default(),
+            pressing: false,
+            held: Vec::new(),
+            unindexed: BTreeSet::new(),
             events: Vec::new(),
         }
     }
@@ -72,6 +86,7 @@ impl Cx {
 
     pub(crate) fn record(&mut self, record: Record) {
         self.out.records.push(record);
+        self.pressing = true;
     }
 
     pub(crate) fn put(&mut self, row: Row) {
@@ -80,6 +95,40 @@ impl Cx {
 
     pub(crate) fn delete(&mut self, key: RowId) {
         self.record(Record::Delete(key));
+    }
+
+    /// Adds a record that waits for another one, up to [`LATER`]. A daemon may die before it is
+    /// written.
+    pub(crate) fn record_later(&mut self, record: Record) {
+        self.out.records.push(record);
+    }
+
+    /// Returns whether the batch is to be committed. Its effects may show what waits.
+    pub(crate) fn is_pressing(&self) -> bool {
+        self.pressing || (!self.out.effects.is_empty() && !self.is_failing())
+    }
+
+    pub(crate) fn hold_records(&mut self) {
+        self.held.append(&mut self.out.records);
+        self.timers.advance(Timer::Later, self.now.after(LATER));
+    }
+
+    /// Puts the records that wait before those of the batch.
+    pub(crate) fn release_records(&mut self) {
+        self.pressing = false;
+        self.timers.clear(Timer::Later);
+        self.out.records.splice(..0, take(&mut self.held));
+    }
+
+    pub(crate) fn index_later(&mut self, session: SessionKey) {
+        self.unindexed.insert(session);
+        self.timers.advance(Timer::Index, self.now.after(INDEX_TOGETHER));
+    }
+
+    pub(crate) fn index(&mut self) {
+        self.timers.clear(Timer::Index);
+        let sessions = take(&mut self.unindexed);
+        self.send_all(sessions.into_iter().map(Effect::Index));
     }
 
     pub(crate) fn send(&mut self, effect: Effect) {

@@ -30,6 +30,10 @@ pub(crate) enum Timer {
     Retention,
     Resumable,
     Watch,
+    /// Turns that wait for the search index.
+    Index,
+    /// Records that wait for a batch.
+    Later,
 }
 
 #[derive(Debug, Default)]

@@ -25,7 +25,7 @@ use crate::clients::{Client, Clients, Open};
 use crate::cx::Cx;
 use crate::ids::{ClientId, Requester, SessionKey, Time};
 use crate::input::{Effect, ToClient};
-use crate::record::{ClientState, ReplyRow, Row, RowId, Sender};
+use crate::record::{ClientState, Record, ReplyRow, Row, RowId, Sender};
 use crate::timers::{Timer, Timers};
 use crate::views::without_boolean_options;
 
@@ -259,6 +259,10 @@ impl Clients {
         }
     }
 
+    pub(crate) fn has_counted(&self) -> bool {
+        !self.counted.is_empty()
+    }
+
     pub(crate) fn commit_received(&mut self, cx: &mut Cx) {
         for client in std::mem::take(&mut self.counted) {
             let Some(known) = self.resumable.get(&client) else { continue };
@@ -281,7 +285,8 @@ impl Clients {
 impl Resumable {
     pub(super) fn confirm(&mut self, cx: &mut Cx, id: &Id) {
         if self.replies.remove(id).is_some() {
-            cx.delete(RowId::Reply(self.token.clone(), id.clone()));
+            let key = RowId::Reply(self.token.clone(), id.clone());
+            cx.record_later(Record::Delete(key));
         }
     }
 }

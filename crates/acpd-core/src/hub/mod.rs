@@ -220,9 +220,11 @@ impl Hub {
         }
         self.tell_watchers();
         self.processes.commit_read(&mut self.cx);
-        // Confirmations are records: while the store fails, they would pile up in empty batches.
-        if !self.cx.is_failing() || !self.cx.out.records.is_empty() {
+        if self.cx.is_pressing() {
             self.clients.commit_received(&mut self.cx);
+            self.cx.release_records();
+        } else if !self.cx.out.records.is_empty() || self.clients.has_counted() {
+            self.cx.hold_records();
         }
     }
 

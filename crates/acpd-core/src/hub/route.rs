@@ -207,6 +207,8 @@ impl Hub {
                 }
                 self.clients.wait_for_late(&mut self.cx.timers);
             }
+            Timer::Index => self.cx.index(),
+            Timer::Later => self.cx.pressing = true,
             // Served at the end of the batch.
             Timer::Watch => {}
         }

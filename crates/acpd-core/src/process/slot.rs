@@ -10,7 +10,7 @@ use crate::cx::Cx;
 use crate::ids::{HostId, Requester, SessionKey, Time};
 use crate::input::StopStep;
 use crate::profile::Profile;
-use crate::record::{Adoption, AgentRow, HostState, NewSession, RowId};
+use crate::record::{Adoption, AgentRow, HostState, NewSession, Record, RowId};
 
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
@@ -206,7 +206,7 @@ impl Outbox {
         self.written = chunk;
         while let Some((line, len)) = self.unwritten.pop_front_if(|(line, _)| *line <= chunk) {
             self.bytes -= len;
-            cx.delete(RowId::Outbox(host, line));
+            cx.record_later(Record::Delete(RowId::Outbox(host, line)));
         }
     }
 }

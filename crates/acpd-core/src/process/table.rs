@@ -32,7 +32,7 @@ use crate::process::slot::{
     AgentInfo, Directory, Host, OutputEnd, Parked, Slot, State, StopWhy, WaitFor, Waiting,
 };
 use crate::profile::{Config, Profile};
-use crate::record::{AgentRow, AuthRow, Desired, HostRow, Row};
+use crate::record::{AgentRow, AuthRow, Desired, HostRow, Record, Row};
 use crate::timers::{Timer, Timers};
 
 /// Bytes for new sessions of one process. An adoption has its own limit.
@@ -203,6 +203,7 @@ impl Processes {
             let Some(process) = process else { continue };
             process.read = end;
             self.save(cx, id);
+            cx.pressing = true;
             cx.send(Effect::Host(host, ToHost::Ack(end.offset)));
         }
     }
@@ -257,7 +258,7 @@ impl Processes {
     pub(super) fn save(&self, cx: &mut Cx, id: SlotId) {
         let slot = &self[&id];
         let Some(host) = slot.host() else { return };
-        cx.put(Row::Host(HostRow {
+        let row = HostRow {
             host: host.id,
             agent: slot.profile.clone(),
             pid: host.pid.unwrap_or(0),
@@ -268,7 +269,9 @@ impl Processes {
             offset: host.read.offset,
             inside: host.read.inside,
             written: host.outbox.written,
-        }));
+        };
+        // What is done with the process makes it pressing.
+        cx.record_later(Record::Put(Row::Host(row)));
     }
 
     pub(crate) fn is_needed(&self, cx: &Cx, id: SlotId, demand: Option<Urgency>) -> bool {

@@ -141,24 +141,24 @@ mod tests {
         (kind, text.into_raw(), since)
     }
 
-    fn shown(activity: &Activity) -> (DoingKind, String, u64) {
-        shown_with(activity, &[])
+    fn said(kind: DoingKind, text: &str, size: usize) -> Activity {
+        let mut activity = Activity::default();
+        activity.begin_turn(Time(1));
+        let chars: Vec<char> = text.chars().collect();
+        for piece in chars.chunks(size) {
+            activity.says(kind, Time(2), &chunk(&piece.iter().collect::<String>()));
+        }
+        activity
     }
 
     #[test]
     fn what_is_said_is_told_from_its_beginning_in_whatever_pieces_it_comes() {
         let text = format!("  a\u{1b}[2J\tb\n\nc{}", "ä".repeat(100));
         for size in [1, 2, 7, 500] {
-            let mut activity = Activity::default();
-            activity.begin_turn(Time(1));
-            let chars: Vec<char> = text.chars().collect();
-            for piece in chars.chunks(size) {
-                let piece: String = piece.iter().collect();
-                activity.says(DoingKind::Thinking, Time(2), &chunk(&piece));
-            }
+            let activity = said(DoingKind::Thinking, &text, size);
             let expected = format!("a[2J b c{}…", "ä".repeat(71));
             assert_eq!(expected.chars().count(), Doing::TEXT);
-            let (kind, told, since) = shown(&activity);
+            let (kind, told, since) = shown_with(&activity, &[]);
             assert_eq!((kind, told), (DoingKind::Thinking, expected), "{size}");
             assert!(since == 2);
         }
@@ -168,14 +168,8 @@ mod tests {
     fn of_an_answer_the_last_line_is_told_in_whatever_pieces_it_comes() {
         let long = "word ".repeat(40);
         let told = |text: &str, size: usize| {
-            let mut activity = Activity::default();
-            activity.begin_turn(Time(1));
-            let chars: Vec<char> = text.chars().collect();
-            for piece in chars.chunks(size) {
-                let piece: String = piece.iter().collect();
-                activity.says(DoingKind::Writing, Time(2), &chunk(&piece));
-            }
-            shown(&activity).1
+            let activity = said(DoingKind::Writing, text, size);
+            shown_with(&activity, &[]).1
         };
         for size in [1, 3, 500] {
             assert_eq!(told("Reading\nthe files", size), "the files", "{size}");

@@ -49,6 +49,27 @@ fn nobody_is_forgotten_for_not_coming_back_while_the_store_fails() {
 }
 
 #[test]
+fn confirmations_wait_for_another_record_or_a_deadline() {
+    for (passes, lines) in [(true, 1), (false, 2)] {
+        let (mut bench, prompt) = working();
+        bench.end_turn(&prompt);
+        let before = bench.snapshot.clients[TOKEN].clone();
+        bench.say(FIRST, &json!({"method":"_acpd/client/answered","params":{"ids":[2]}}));
+        assert_eq!(bench.snapshot.clients[TOKEN], before);
+        if passes {
+            bench.pass(250);
+        } else {
+            bench.prompt(FIRST, &json!(3), "s", "more");
+        }
+        let after = bench.snapshot.clients[TOKEN].clone();
+        assert_eq!(after.received, before.received + lines);
+        assert_eq!(after.replies.len(), before.replies.len() - 1);
+        let told = json!({"lines":after.received});
+        assert!(bench.got(FIRST).iter().any(|line| line["params"] == told));
+    }
+}
+
+#[test]
 fn answers_for_a_forgotten_client_are_not_for_the_next_one_with_its_token() {
     let (mut bench, first) = working();
     bench.prompt(FIRST, &json!(3), "s", "more");

@@ -51,6 +51,8 @@ fn there_is_something_new_when_a_turn_has_ended_and_when_its_session_is_deleted(
     bench.chunk("s", "I am on my way");
     assert!(bench.indexed.is_empty());
     bench.end_prompt();
+    assert!(bench.indexed.is_empty(), "turns of two seconds come together");
+    bench.pass(2_000);
     assert_eq!(bench.indexed.len(), 1);
     bench.ask(client, 2, "_acpd/session/remove", &json!({"session":"s"}));
     assert_eq!(bench.indexed.len(), 2);

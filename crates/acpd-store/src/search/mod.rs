@@ -120,6 +120,8 @@ impl Index {
             self.forget(session)?;
             indexed = None;
         }
+        // A failure ends the transaction with the connection: this index is not used any more.
+        self.conn.execute_batch("BEGIN")?;
         let mut after = indexed.map_or(0, |(seq, _)| seq);
         let mut turn = Turn::default();
         loop {
@@ -133,7 +135,7 @@ impl Index {
             for (documents, end) in ended {
                 self.add(session, documents, end)?;
             }
-            let Some(last) = last else { return Ok(()) };
+            let Some(last) = last else { return Ok(self.conn.execute_batch("COMMIT")?) };
             after = last;
         }
     }
@@ -194,11 +196,11 @@ impl Index {
         documents: Vec<Document>,
         (seq, at): (Seq, Time),
     ) -> Result<(), StoreError> {
-        let tx = self.conn.transaction()?;
+        let conn = &self.conn;
         for Document { seq, at, by, text } in documents {
             let text = text.replace([MARKS[0], MARKS[1], '\0'], " ");
             if !text.trim().is_empty() {
-                tx.prepare_cached(
+                conn.prepare_cached(
                     "INSERT INTO documents (rowid, at, who, text) VALUES (?1, ?2, ?3, ?4)",
                 )?
                 .execute(params![
@@ -209,9 +211,9 @@ impl Index {
                 ])?;
             }
         }
-        tx.prepare_cached("INSERT OR REPLACE INTO cursors (session, seq, at) VALUES (?1, ?2, ?3)")?
-            .execute(params![session.0, int(seq), int(at.0)])?;
-        Ok(tx.commit()?)
+        let cursor = "INSERT OR REPLACE INTO cursors (session, seq, at) VALUES (?1, ?2, ?3)";
+        conn.prepare_cached(cursor)?.execute(params![session.0, int(seq), int(at.0)])?;
+        Ok(())
     }
 
     fn forget(&mut self, session: SessionKey) -> Result<(), StoreError> {

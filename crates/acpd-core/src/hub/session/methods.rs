@@ -78,6 +78,8 @@ impl Hub {
             return Err(self.unknown_agent(&agent));
         }
         let limit = limit.unwrap_or(DEFAULT_SEARCH_HITS).min(MAX_SEARCH_HITS);
+        // The search is to find every turn that has ended.
+        self.cx.index();
         let search = Box::new(Search { words, sessions, limit });
         let search = ToClient::Search { id: to.id.clone(), search };
         self.clients.respond_with(&mut self.cx, to, None, search);

@@ -17,7 +17,6 @@ use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId, duration};
-use crate::input::Effect;
 use crate::process::slot::StopWhy;
 use crate::record::{Canceller, EventKind, PromptKeyRow, Replayable, Row};
 use crate::session::turn::{Cancel, Running};
@@ -68,7 +67,7 @@ impl Hub {
         self.append(key, EventKind::Notice, line, None);
         self.cx.report(EngineEvent::TurnEnded { session: key, ended: Box::new(ended) });
         if self.keeps_history(key) {
-            self.cx.send(Effect::Index(key));
+            self.cx.index_later(key);
         }
         self.lease(self.session(key).slot);
         self.cx.record(running.prompt.ended(key));
