@@ -97,15 +97,16 @@ impl Cx {
         self.record(Record::Delete(key));
     }
 
-    /// Adds a record that waits for another one, up to [`LATER`]. A daemon may die before it is
-    /// written.
+    /// Adds a record that waits up to [`LATER`] for another one. A daemon may die before that.
     pub(crate) fn record_later(&mut self, record: Record) {
         self.out.records.push(record);
     }
 
-    /// Returns whether the batch is to be committed. Its effects may show what waits.
+    /// Returns whether the batch is committed now: its effects may show what its records say.
     pub(crate) fn is_pressing(&self) -> bool {
-        self.pressing || (!self.out.effects.is_empty() && !self.is_failing())
+        // While the store fails, confirmations would pile up in empty batches.
+        let may_show = !self.out.records.is_empty() || !self.is_failing();
+        self.pressing || (may_show && !self.out.effects.is_empty())
     }
 
     pub(crate) fn hold_records(&mut self) {
@@ -126,7 +127,6 @@ impl Cx {
     }
 
     pub(crate) fn index(&mut self) {
-        self.timers.clear(Timer::Index);
         let sessions = take(&mut self.unindexed);
         self.send_all(sessions.into_iter().map(Effect::Index));
     }
