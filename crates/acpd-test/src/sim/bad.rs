@@ -178,6 +178,7 @@ impl Process {
             self.wanted_login |= method == "initialize";
             self.refuses = Some(loss.clone());
             if method == "session/prompt" {
+                cx.truth.repeated.remove(&text_of(params).0);
                 cx.truth.refused.insert(text_of(params).0);
             }
             return Some(Bad::Answer(Err(if loss.hidden {

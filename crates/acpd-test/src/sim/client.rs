@@ -759,8 +759,12 @@ pub(super) fn line(value: &Value) -> Bytes {
     Bytes::from(value.to_string())
 }
 
-/// Returns whether an answer refuses its prompt.
+/// Returns whether an answer refuses its prompt. The error of a lost turn names its session.
 fn is_refusal(answer: &Value) -> bool {
-    let reason = &answer["error"]["data"]["_acpd"]["reason"];
-    ["shutting_down", "store_failed"].iter().any(|refused| reason == refused)
+    let data = &answer["error"]["data"]["_acpd"];
+    match data["reason"].as_str() {
+        Some("agent_exited") => data["sessionId"].is_null(),
+        Some("agent_start_failed" | "agent_timeout" | "invalid") => true,
+        reason => matches!(reason, Some("shutting_down" | "store_failed")),
+    }
 }

@@ -16,6 +16,8 @@ pub(super) struct Truth {
     pub(super) given_back: BTreeSet<String>,
     /// Prompts that an agent has refused for a login: their keys are free, and they may come again.
     pub(super) refused: BTreeSet<String>,
+    /// Those that came again since.
+    pub(super) repeated: BTreeSet<String>,
     /// Prompts that an agent has answered, and the number of its lines.
     pub(super) ended: BTreeMap<String, u64>,
     /// Valid answers of a client: effect of the tool call, and option.
@@ -40,7 +42,8 @@ impl Truth {
 
     /// An agent reads a client's text, as a prompt or into a turn.
     pub(super) fn reads(&mut self, text: &str) -> Result<(), String> {
-        if !self.read.insert(text.to_owned()) && !self.refused.remove(text) {
+        let is_new = self.read.insert(text.to_owned());
+        if !(is_new || self.refused.contains(text) && self.repeated.insert(text.to_owned())) {
             return Err(format!("{text} reached an agent twice"));
         }
         if self.given_back.contains(text) {
