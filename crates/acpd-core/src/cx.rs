@@ -34,7 +34,7 @@ pub(crate) struct Cx {
     /// Records of earlier batches, which wait.
     held: Vec<Record>,
     /// Sessions with ended turns that are not in the search index yet.
-    unindexed: BTreeSet<SessionKey>,
+    pub(crate) unindexed: BTreeSet<SessionKey>,
     events: Vec<EngineEvent>,
 }
 
@@ -104,7 +104,7 @@ impl Cx {
 
     /// Returns whether the batch is committed now: its effects may show what its records say.
     pub(crate) fn is_pressing(&self) -> bool {
-        // While the store fails, confirmations would pile up in empty batches.
+        // While the store fails, effects alone must not write counts of lines.
         let may_show = !self.out.records.is_empty() || !self.is_failing();
         self.pressing || (may_show && !self.out.effects.is_empty())
     }
@@ -126,9 +126,10 @@ impl Cx {
         self.timers.advance(Timer::Index, self.now.after(INDEX_TOGETHER));
     }
 
+    /// A search does not wait for the store, so it leaves the sessions to the deadline.
     pub(crate) fn index(&mut self) {
-        let sessions = take(&mut self.unindexed);
-        self.send_all(sessions.into_iter().map(Effect::Index));
+        let sessions = self.unindexed.iter().copied().map(Effect::Index);
+        self.out.effects.extend(sessions);
     }
 
     pub(crate) fn send(&mut self, effect: Effect) {

@@ -184,7 +184,8 @@ impl Clients {
         }
         let kept = MethodEffect::of_method(method) == MethodEffect::Once;
         if let Some(known) = self.resumable.get_mut(&to.client) {
-            // A client that uses the id of a kept answer again has received that answer.
+            // It may use the id of a kept answer again, which is confirmed by that.
+            cx.pressing = true;
             known.confirm(cx, &to.id);
             let bytes: usize = known.replies.values().map(|reply| reply.line.len()).sum();
             let count = known.replies.len();

@@ -207,7 +207,10 @@ impl Hub {
                 }
                 self.clients.wait_for_late(&mut self.cx.timers);
             }
-            Timer::Index => self.cx.index(),
+            Timer::Index => {
+                self.cx.index();
+                self.cx.unindexed.clear();
+            }
             Timer::Later => self.cx.pressing = true,
             // Served at the end of the batch.
             Timer::Watch => {}

@@ -17,6 +17,11 @@ impl Hub {
         self.check_stays().err().map(|fault| fault.object())
     }
 
+    /// Lets no record wait, because the daemon ends.
+    pub fn write_all(&mut self) {
+        self.cx.pressing = true;
+    }
+
     /// Ends the daemon without its agents. A restart gets this environment.
     pub(crate) fn leave(&mut self, to: &Requester, restart: Option<Environment>) {
         self.clients.close_request(to);

@@ -270,7 +270,7 @@ impl Processes {
             inside: host.read.inside,
             written: host.outbox.written,
         };
-        // What is done with the process makes it pressing.
+        // What is done with the process presses.
         cx.record_later(Record::Put(Row::Host(row)));
     }
 

@@ -120,8 +120,6 @@ impl Index {
             self.forget(session)?;
             indexed = None;
         }
-        // A failure ends the transaction with the connection: this index is not used any more.
-        self.conn.execute_batch("BEGIN")?;
         let mut after = indexed.map_or(0, |(seq, _)| seq);
         let mut turn = Turn::default();
         loop {
@@ -132,10 +130,13 @@ impl Index {
                     ended.push((documents, (line.seq, line.at)));
                 }
             })?;
+            // A failure ends the transaction with the connection: the index is opened again.
+            self.conn.execute_batch("BEGIN")?;
             for (documents, end) in ended {
                 self.add(session, documents, end)?;
             }
-            let Some(last) = last else { return Ok(self.conn.execute_batch("COMMIT")?) };
+            self.conn.execute_batch("COMMIT")?;
+            let Some(last) = last else { return Ok(()) };
             after = last;
         }
     }

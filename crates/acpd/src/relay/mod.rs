@@ -264,6 +264,7 @@ impl Relay {
     /// Ends the daemon only: agents continue under their shims.
     fn leave(&mut self) {
         self.end = self.end.or(Some(End::Left));
+        self.hub.write_all();
     }
 
     /// Takes all other events that are ready, so that one commit covers them.

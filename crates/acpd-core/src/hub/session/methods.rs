@@ -78,7 +78,6 @@ impl Hub {
             return Err(self.unknown_agent(&agent));
         }
         let limit = limit.unwrap_or(DEFAULT_SEARCH_HITS).min(MAX_SEARCH_HITS);
-        // The search is to find every turn that has ended.
         self.cx.index();
         let search = Box::new(Search { words, sessions, limit });
         let search = ToClient::Search { id: to.id.clone(), search };
