@@ -38,6 +38,7 @@ mod connect;
 mod connection;
 mod error;
 mod link;
+mod numbered;
 mod program;
 mod request;
 pub mod resume;
