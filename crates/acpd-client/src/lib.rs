@@ -38,7 +38,6 @@ mod connect;
 mod connection;
 mod error;
 mod link;
-mod numbered;
 mod program;
 mod request;
 pub mod resume;

@@ -17,8 +17,7 @@ use serde::Serialize;
 
 use crate::connect::{Options, PATIENCE as WRITE_PATIENCE, open_or_start};
 use crate::error::{ConnectError, LinkError, NotAnswering};
-use crate::numbered::unnumbered;
-use crate::resume::{Resumption, Verdict};
+use crate::resume::{Resumption, Verdict, unnumbered};
 use crate::silence::{QUIET, Silence, check_if_due};
 use crate::stream::{is_timeout, read_block, write_line};
 

@@ -18,8 +18,8 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use acp_wire::{
-    ErrorObject, Id, Message, Outcome, build, code, count_at, locate, parse, set_id, set_member,
-    str_at,
+    ErrorObject, Id, Message, Outcome, build, code, count_at, locate, parse, remove_member, set_id,
+    set_member, str_at,
 };
 use acpd_api::{
     Answered, ClientToken, Empty, Leaving, NAMESPACE, Reason, Received, Resume as ResumeMeta,
@@ -30,7 +30,6 @@ use serde_json::value::RawValue;
 
 pub use crate::error::Unresumable;
 use crate::error::error_data;
-use crate::numbered::NumberedUpdate;
 use crate::request::{Cursor, Kind, member};
 
 /// The id of the `initialize` that resumes a connection. No request of the user has it.
@@ -200,10 +199,6 @@ impl Resumption {
         line: &Bytes,
         out: &mut VecDeque<Bytes>,
     ) -> Result<Verdict, Unresumable> {
-        if let (Phase::Resumable { .. }, Some(update)) = (&self.phase, NumberedUpdate::read(line)) {
-            self.is_stopped = false;
-            return Ok(self.numbered(update.session, update.seq));
-        }
         let Ok(message) = parse(line) else { return Ok(Verdict::Pass) };
         // Another daemon is there: one that ends accepts connections for a moment longer, but sends
         // nothing.
@@ -586,23 +581,14 @@ impl Resumption {
         // A line of a subagent names the journal in which it has its number.
         let session =
             str_at(text, &["_meta", NAMESPACE, "session"]).or_else(|| str_at(text, &["sessionId"]));
-        match (seq, session) {
-            (Some(seq), Some(session)) => self.numbered(&session, seq),
-            // Some clients make arguments of everything in `_meta`.
-            (Some(_), None) if !self.wants_numbers => Verdict::Unnumber,
-            _ => Verdict::Pass,
+        if let (Some(seq), Some(session)) = (seq, session) {
+            let is_new = Cursor::advance(&mut self.cursors, &session, seq);
+            if !is_new && self.was_lost {
+                return Verdict::Swallow;
+            }
         }
-    }
-
-    fn numbered(&mut self, session: &str, seq: u64) -> Verdict {
-        let is_new = Cursor::advance(&mut self.cursors, session, seq);
-        if !is_new && self.was_lost {
-            Verdict::Swallow
-        } else if self.wants_numbers {
-            Verdict::Pass
-        } else {
-            Verdict::Unnumber
-        }
+        // Some clients make arguments of everything in `_meta`.
+        if seq.is_some() && !self.wants_numbers { Verdict::Unnumber } else { Verdict::Pass }
     }
 
     /// The client's state, for the next `initialize`.
@@ -634,6 +620,18 @@ impl Resumption {
     }
 }
 
+pub(crate) fn unnumbered(line: &Bytes) -> Bytes {
+    let own = ["params", "_meta", NAMESPACE];
+    let of = |member| [own[0], own[1], own[2], member];
+    let mut line = remove_member(&remove_member(line, &of("seq")), &of("session"));
+    for empty in [&own[..], &own[..2]] {
+        if locate(&line, empty).is_some_and(|at| &line[at] == b"{}") {
+            line = remove_member(&line, empty);
+        }
+    }
+    line
+}
+
 /// Reads the part about resuming from the answer to `initialize`.
 fn resumed(result: &RawValue) -> Option<Resumed> {
     member(result, &["agentCapabilities", "_meta", NAMESPACE])
@@ -643,4 +641,22 @@ fn sorted<'a>(ids: impl Iterator<Item = &'a Id>) -> Vec<Id> {
     let mut ids: Vec<Id> = ids.cloned().collect();
     ids.sort_unstable();
     ids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_its_number_is_the_agents_own() {
+        let own = r#"{"method":"m","params":{"sessionId":"s","update":{}}}"#;
+        let with_meta = r#"{"method":"m","params":{"_meta":{"x":1},"sessionId":"s"}}"#;
+        for text in [own, with_meta] {
+            let line = Bytes::from_static(text.as_bytes());
+            for number in [&br#"{"seq":7}"#[..], br#"{"seq":7,"session":"s"}"#] {
+                let numbered = set_member(&line, &["params", "_meta", NAMESPACE], number);
+                assert_eq!(unnumbered(&numbered), line);
+            }
+        }
+    }
 }
