@@ -126,7 +126,7 @@ impl Cx {
         self.timers.advance(Timer::Index, self.now.after(INDEX_TOGETHER));
     }
 
-    /// A search does not wait for the store, so it leaves the sessions to the deadline.
+    /// For a search, which does not wait for the store: the deadline does the same again.
     pub(crate) fn index(&mut self) {
         let sessions = self.unindexed.iter().copied().map(Effect::Index);
         self.out.effects.extend(sessions);

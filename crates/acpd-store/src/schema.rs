@@ -23,8 +23,8 @@ const VERSION: u32 = 3;
 /// - `events`: the journals. `key` is `session << 36 | seq`, so each journal is one range of the
 ///   table. `kind` stands before `line`: filtering by it must not touch a long line's pages.
 /// - `usage`: a row for each ended turn, and for each cost reported at another time. It outlives
-///   its session. `place` grows, and is `at << 10` or more. `day` is when the day began; `parts` are
-///   billionths of a unit. NULL means not reported.
+///   its session. `place` grows, and is `at << 10` or more. `day` is when the day began; `parts`
+///   are billionths of a unit. NULL means not reported.
 ///
 /// Numbers that do not fit a signed integer keep their bits.
 const TABLES: &str = "
@@ -168,6 +168,7 @@ INSERT INTO state SELECT 17, id, 0, json_object('remembered', json(what)), NULL 
 DROP INDEX usage_at;
 DROP INDEX usage_day;
 UPDATE usage SET place = (at << 10) + (place & 1023);
+
 DROP TABLE agents;
 DROP TABLE asked;
 DROP TABLE auth;

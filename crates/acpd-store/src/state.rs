@@ -178,7 +178,8 @@ pub(crate) fn snapshot(conn: &mut Connection) -> Result<Snapshot, StoreError> {
 }
 
 fn spent(conn: &Connection) -> Result<Spent, StoreError> {
-    // `total` instead of `sum`: no figure of an agent overflows it.
+    // `total` instead of `sum`: no figure of an agent overflows it. Usage of the last day is found
+    // within the last 48 hours, also where a day has 25.
     let mut found = conn.prepare(
         "WITH recent AS (SELECT * FROM usage \
          WHERE place >= (SELECT max(place) FROM usage) - (48 * 3600000 << 10)) \

@@ -96,6 +96,9 @@ impl Writer {
 
     /// For tests of a full disk: lets the database have at most `pages` pages (4 KiB each). `None`
     /// removes the limit and retries a failing batch at once.
+    ///
+    /// Holds from the next transaction on. A limit below the current size counts as the current
+    /// size.
     #[doc(hidden)]
     pub fn limit_pages(&self, limit: Option<u32>) {
         self.limits.send(limit).ok();

@@ -184,7 +184,7 @@ impl Clients {
         }
         let kept = MethodEffect::of_method(method) == MethodEffect::Once;
         if let Some(known) = self.resumable.get_mut(&to.client) {
-            // It may use the id of a kept answer again, which is confirmed by that.
+            // A client may use the id of a kept answer again, which confirms that answer.
             cx.pressing = true;
             known.confirm(cx, &to.id);
             let bytes: usize = known.replies.values().map(|reply| reply.line.len()).sum();

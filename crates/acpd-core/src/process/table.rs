@@ -270,7 +270,7 @@ impl Processes {
             inside: host.read.inside,
             written: host.outbox.written,
         };
-        // What is done with the process presses.
+        // Effects for the process make the batch press.
         cx.record_later(Record::Put(Row::Host(row)));
     }
 

@@ -144,8 +144,7 @@ mod tests {
     fn said(kind: DoingKind, text: &str, size: usize) -> Activity {
         let mut activity = Activity::default();
         activity.begin_turn(Time(1));
-        let chars: Vec<char> = text.chars().collect();
-        for piece in chars.chunks(size) {
+        for piece in text.chars().collect::<Vec<_>>().chunks(size) {
             activity.says(kind, Time(2), &chunk(&piece.iter().collect::<String>()));
         }
         activity
@@ -167,10 +166,7 @@ mod tests {
     #[test]
     fn of_an_answer_the_last_line_is_told_in_whatever_pieces_it_comes() {
         let long = "word ".repeat(40);
-        let told = |text: &str, size: usize| {
-            let activity = said(DoingKind::Writing, text, size);
-            shown_with(&activity, &[]).1
-        };
+        let told = |text: &str, size| shown_with(&said(DoingKind::Writing, text, size), &[]).1;
         for size in [1, 3, 500] {
             assert_eq!(told("Reading\nthe files", size), "the files", "{size}");
             assert_eq!(told("Reading\nthe files\n\n  ", size), "the files", "until more comes");

@@ -286,8 +286,7 @@ const DAY: u64 = 86_400_000;
 
 fn usage_row() -> impl Strategy<Value = UsageRow> {
     let tokens = (option::of(0..9_u64), option::of(0..9_u64));
-    let cost = option::of(cost());
-    (0..DAY, 1..4_u64, session(), option::of(1..9_u64), tokens, cost).prop_map(
+    (0..DAY, 1..4_u64, session(), option::of(1..9_u64), tokens, option::of(cost())).prop_map(
         |(since, day, session, turn, (total, output), cost)| UsageRow {
             at: Time(day * DAY + since),
             day: Time(day * DAY),
