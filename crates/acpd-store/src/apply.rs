@@ -3,16 +3,17 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ops::ControlFlow;
 
 use acpd_api::Tokens;
-use acpd_core::ids::{SessionKey, Time};
+use acpd_core::ids::SessionKey;
 use acpd_core::record::{EventKind, EventRow, Forked, JournalRow, Record, Row, UsageRow};
 use rusqlite::{CachedStatement, Connection, Params, params};
 
 use crate::chores::{PIECE, remove_lines};
-use crate::code::{event_key, int, kind_code, seq_of};
+use crate::code::{event_key, int, kind_code};
 use crate::error::StoreError;
-use crate::reader::{event, number};
+use crate::lines::{Lines, Order};
 use crate::state;
 
 pub(crate) struct Apply<'c> {
@@ -100,32 +101,31 @@ impl<'c> Apply<'c> {
         if !state::has_session(conn, fork.from)? || self.journal(fork.session)?.head != 0 {
             return Ok(());
         }
-        let upto = event_key(fork.from, fork.upto)?;
-        let mut from = event_key(fork.from, 0)?;
-        let mut bytes = 0;
-        let mut back = conn.prepare_cached(
-            "SELECT key, length(line), at FROM events WHERE key BETWEEN ?1 AND ?2 \
-             ORDER BY key DESC",
+        let (session, upto) = (fork.from, fork.upto);
+        let (mut after, mut bytes, mut instead) = (0, 0, None);
+        Lines { conn, unpacked: &mut None, session, after, upto }.visit(
+            Order::Backward,
+            |_| true,
+            |line| {
+                bytes += line.bytes.len() as u64;
+                if bytes <= fork.most {
+                    return Ok(ControlFlow::Continue(()));
+                }
+                (after, instead) = (line.seq, Some(fork.instead(line.seq, line.at)));
+                Ok(ControlFlow::Break(()))
+            },
         )?;
-        let mut lines = back.query([from, upto])?;
-        while let Some(line) = lines.next()? {
-            bytes += number(line, 1)?;
-            if bytes > fork.most {
-                let key: i64 = line.get(0)?;
-                self.event(&fork.instead(seq_of(key), Time(number(line, 2)?)))?;
-                from = key + 1;
-                break;
-            }
+        if let Some(line) = instead {
+            self.event(&line)?;
         }
-        let mut copied = conn.prepare_cached(
-            "SELECT key, pv, kind, at, line, origin FROM events WHERE key BETWEEN ?1 AND ?2 \
-             ORDER BY key",
-        )?;
-        let mut rows = copied.query([from, upto])?;
-        while let Some(row) = rows.next()? {
-            self.event(&fork.line(event(fork.from, row)?))?;
-        }
-        Ok(())
+        Lines { conn, unpacked: &mut None, session, after, upto }.visit(
+            Order::Forward,
+            |_| true,
+            |line| {
+                self.event(&fork.line(line.row(fork.from)))?;
+                Ok(ControlFlow::Continue(()))
+            },
+        )
     }
 
     /// Returns the end of a session's journal, with the records so far.

@@ -1,5 +1,5 @@
-//! Work of the writer while no batch is queued: removes the lines of deleted sessions and returns
-//! their room to the disk.
+//! Work of the writer while no batch is queued: removes the lines of deleted sessions, packs old
+//! ones, and returns the room of both to the disk.
 //!
 //! ```text
 //!  a session is deleted ─▶ its row goes, and PIECE bytes of lines ── all? ─▶ shrink
@@ -9,28 +9,33 @@
 //!  start ─▶ seek journals without a session ── found ─▶ remove                │
 //!                               └───────────── none ──────────────────────────┘
 //!                                                                 shrunk ─▶ cut the log, which has what was deleted
+//!
+//!  start, and each hour ─▶ pack, journal by journal ─▶ shrink
 //! ```
 //!
 //! Nothing of this is on disk: a journal without a session is a deleted one, so the next daemon
 //! finds it.
 //!
 //! While batches come all the time, a step is done between two of them now and then. It also
-//! removes twice as many bytes as were written since, so that a flood cannot make the file grow.
+//! removes twice as many bytes as were written since, so that a flood cannot make the file grow. Lines
+//! are packed in pauses only.
 //!
 //! Architecture invariant: each step is a transaction of its own that moves some hundred KiB, or a
 //! few MiB if as much was just written (one longer line at most), and a batch never waits for more
 //! than one step.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use acpd_core::ids::SessionKey;
+use acpd_core::ids::{SessionKey, Time};
 use rusqlite::{Connection, params};
 
 use crate::checkpoint::checkpoint;
 use crate::code::{MAX_SEQ, event_key, int, session_of};
 use crate::connection::LOCK_WAIT;
 use crate::error::StoreError;
+use crate::lines::number;
+use crate::pack::pack;
 use crate::state::has_session;
 
 /// Bytes of lines that one transaction removes.
@@ -49,6 +54,9 @@ const WORTH: u32 = (4 << 20) / 4096;
 const SPARE: u32 = (1 << 20) / 4096;
 /// Time that the writer waits for a batch before the next step.
 const PAUSE: Duration = Duration::from_millis(10);
+/// Time between two looks for lines to pack.
+const OFTEN: Duration = Duration::from_secs(1);
+const SELDOM: Duration = Duration::from_hours(1);
 /// Time between two steps while batches come all the time.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Wait after a failed step.
@@ -60,6 +68,8 @@ const INCREMENTAL: u32 = 2;
 pub struct Tidied {
     /// Bytes of removed lines.
     pub removed: u64,
+    /// Lines that were packed.
+    pub packed: u64,
     /// Bytes by which the database is shorter.
     pub given_back: u64,
 }
@@ -76,14 +86,30 @@ pub(crate) struct Chores {
     shrink: Option<u32>,
     /// The write-ahead log may hold deleted lines.
     log: bool,
+    /// Age of a line from which it is packed.
+    pack_after: Duration,
+    /// Key behind which journals were not looked at for old lines.
+    old: Option<i64>,
+    /// Time of the next look for old lines.
+    next_look: Instant,
     /// Time of the last step, or of the next try after a failure.
     at: Instant,
 }
 
 impl Chores {
-    pub(crate) fn new() -> Chores {
-        let (journals, at) = (BTreeSet::new(), Instant::now());
-        Chores { journals, seek: Some(0), owed: 0, shrink: Some(WORTH), log: true, at }
+    pub(crate) fn new(pack_after: Duration) -> Chores {
+        let now = Instant::now();
+        Chores {
+            journals: BTreeSet::new(),
+            seek: Some(0),
+            owed: 0,
+            shrink: Some(WORTH),
+            log: true,
+            pack_after,
+            old: None,
+            next_look: now,
+            at: now,
+        }
     }
 
     /// Notes that sessions were deleted, and those with lines left.
@@ -105,16 +131,28 @@ impl Chores {
     }
 
     fn are_done(&self) -> bool {
-        self.shrink.is_none() && self.seek.is_none() && self.journals.is_empty() && !self.log
+        !self.is_urgent() && self.old.is_none()
     }
 
-    pub(crate) fn is_due(&self) -> bool {
-        !self.are_done() && self.at <= Instant::now()
+    /// Returns whether there is work that keeps deleted lines on the disk until it is done.
+    fn is_urgent(&self) -> bool {
+        self.shrink.is_some() || self.seek.is_some() || !self.journals.is_empty() || self.log
+    }
+
+    pub(crate) fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        if self.next_look <= now {
+            self.old = Some(0);
+            self.next_look = now + self.pack_after.clamp(OFTEN, SELDOM);
+        }
+        !self.are_done() && self.at <= now
     }
 
     /// Returns whether a step must be done between batches.
     pub(crate) fn is_overdue(&self) -> bool {
-        self.is_due() && (self.at.elapsed() > PATIENCE || self.owed >= PIECE)
+        let is_overdue = |waited| waited > PATIENCE || self.owed >= PIECE;
+        let waited = Instant::now().checked_duration_since(self.at);
+        self.is_urgent() && waited.is_some_and(is_overdue)
     }
 
     pub(crate) fn step(&mut self, conn: &mut Connection) -> Result<Tidied, StoreError> {
@@ -147,6 +185,8 @@ impl Chores {
                 self.put_off();
                 return Ok(tidied);
             }
+        } else if let Some(behind) = self.old {
+            (tidied.packed, self.old) = self.pack(conn, behind)?;
         }
         self.at = Instant::now();
         Ok(tidied)
@@ -161,7 +201,10 @@ impl Chores {
     /// behind.
     fn look(&mut self, conn: &mut Connection, mut behind: i64) -> Result<Option<i64>, StoreError> {
         let tx = conn.transaction()?;
-        let mut next = tx.prepare_cached("SELECT min(key) FROM events WHERE key > ?1")?;
+        let mut next = tx.prepare_cached(
+            "SELECT min(key) FROM (SELECT min(key) AS key FROM packs WHERE key > ?1 \
+             UNION ALL SELECT min(key) FROM events WHERE key > ?1)",
+        )?;
         for _ in 0..SEEKS {
             let Some(key) = next.query_row([behind], |row| row.get::<_, Option<i64>>(0))? else {
                 return Ok(None);
@@ -174,6 +217,37 @@ impl Chores {
         }
         Ok(Some(behind))
     }
+
+    /// Packs old lines of the next journal that has some. Returns their number, and the key to
+    /// continue behind.
+    fn pack(
+        &mut self,
+        conn: &mut Connection,
+        mut behind: i64,
+    ) -> Result<(u64, Option<i64>), StoreError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let until = Time(now.saturating_sub(self.pack_after).as_millis() as u64);
+        let tx = conn.transaction()?;
+        let mut next = tx.prepare_cached("SELECT min(key) FROM events WHERE key > ?1")?;
+        let mut packed = 0;
+        for _ in 0..SEEKS {
+            let Some(key) = next.query_row([behind], |row| row.get::<_, Option<i64>>(0))? else {
+                return Ok((0, None));
+            };
+            let session = session_of(key);
+            packed = pack(&tx, session, until)?;
+            if packed > 0 {
+                break;
+            }
+            behind = event_key(session, MAX_SEQ)?;
+        }
+        drop(next);
+        tx.commit()?;
+        if packed > 0 {
+            self.shrink.get_or_insert(WORTH);
+        }
+        Ok((packed, Some(behind)))
+    }
 }
 
 /// Removes up to `most` bytes of lines from the beginning of a journal. Returns the bytes removed,
@@ -183,23 +257,32 @@ pub(crate) fn remove_lines(
     session: SessionKey,
     most: u64,
 ) -> Result<(u64, bool), StoreError> {
-    let all = [event_key(session, 0)?, event_key(session, MAX_SEQ)?];
-    let mut lines = conn.prepare_cached(
-        "SELECT key, length(line) FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3",
-    )?;
+    let (from, upto) = (event_key(session, 0)?, event_key(session, MAX_SEQ)?);
     let lines_at_most = most.div_ceil(SHORTEST);
-    let mut rows = lines.query(params![all[0], all[1], int(lines_at_most)])?;
-    let (mut last, mut bytes, mut count) = (None, 0, 0);
-    while bytes < most {
-        let Some(row) = rows.next()? else { break };
-        last = Some(row.get::<_, i64>(0)?);
-        bytes += row.get::<_, i64>(1)? as u64;
-        count += 1;
-    }
-    drop(rows);
-    if let Some(last) = last {
-        let mut remove = conn.prepare_cached("DELETE FROM events WHERE key BETWEEN ?1 AND ?2")?;
-        remove.execute([all[0], last])?;
+    let (mut bytes, mut count) = (0, 0);
+    for (find, remove) in [
+        (
+            "SELECT key, length(data) FROM packs WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3",
+            "DELETE FROM packs WHERE key BETWEEN ?1 AND ?2",
+        ),
+        (
+            "SELECT key, length(line) FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3",
+            "DELETE FROM events WHERE key BETWEEN ?1 AND ?2",
+        ),
+    ] {
+        let mut lines = conn.prepare_cached(find)?;
+        let mut rows = lines.query(params![from, upto, int(lines_at_most)])?;
+        let mut last = None;
+        while bytes < most && count < lines_at_most {
+            let Some(row) = rows.next()? else { break };
+            last = Some(row.get::<_, i64>(0)?);
+            bytes += number(row, 1)?;
+            count += 1;
+        }
+        drop(rows);
+        if let Some(last) = last {
+            conn.prepare_cached(remove)?.execute([from, last])?;
+        }
     }
     Ok((bytes, bytes < most && count < lines_at_most))
 }
@@ -207,7 +290,7 @@ pub(crate) fn remove_lines(
 /// Makes a new database able to return pages. SQLite takes this only before the first table and
 /// before `journal_mode`.
 pub(crate) fn prepare_to_shrink(conn: &Connection) -> rusqlite::Result<()> {
-    if number(conn, "page_count")? == 0 {
+    if pragma(conn, "page_count")? == 0 {
         conn.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
     }
     Ok(())
@@ -223,8 +306,8 @@ pub(crate) fn shrink_all(conn: &Connection) -> rusqlite::Result<()> {
 
 /// Returns some free pages to the disk if there are more than `over`. Returns the bytes.
 fn shrink(conn: &Connection, over: u32) -> rusqlite::Result<u64> {
-    let free = number(conn, "freelist_count")?;
-    if free <= over || number(conn, "auto_vacuum")? != INCREMENTAL {
+    let free = pragma(conn, "freelist_count")?;
+    if free <= over || pragma(conn, "auto_vacuum")? != INCREMENTAL {
         return Ok(0);
     }
     let before = length(conn)?;
@@ -238,9 +321,9 @@ fn shrink(conn: &Connection, over: u32) -> rusqlite::Result<u64> {
 
 /// Length of the database in bytes. The file may still be longer.
 pub(crate) fn length(conn: &Connection) -> rusqlite::Result<u64> {
-    Ok(u64::from(number(conn, "page_count")?) * u64::from(number(conn, "page_size")?))
+    Ok(u64::from(pragma(conn, "page_count")?) * u64::from(pragma(conn, "page_size")?))
 }
 
-fn number(conn: &Connection, pragma: &str) -> rusqlite::Result<u32> {
+fn pragma(conn: &Connection, pragma: &str) -> rusqlite::Result<u32> {
     conn.pragma_query_value(None, pragma, |row| row.get(0))
 }

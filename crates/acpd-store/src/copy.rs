@@ -30,7 +30,7 @@ use rusqlite::{Connection, OpenFlags, params};
 use crate::connection::LOCK_WAIT;
 use crate::error::{OpenError, StoreError};
 use crate::files::{remove_files, with_end};
-use crate::reader::number;
+use crate::lines::number;
 use crate::state::kind;
 use crate::{checkpoint, chores, schema};
 

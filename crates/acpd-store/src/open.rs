@@ -21,11 +21,12 @@ const MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// Opens or creates the database, and starts the threads of writer and checkpoints.
 ///
-/// The writer's thread calls `report` for every batch; it must not block for long. The snapshot is
+/// Lines older than `pack_after` are compressed in pauses. The writer's thread calls `report` for every batch; it must not block for long. The snapshot is
 /// the sum of all committed batches. The directory must exist. The caller lets only one daemon at a
 /// time open a database (see the lock in `acpd-sys`).
 pub fn open(
     path: &Path,
+    pack_after: Duration,
     report: impl Fn(Report) + Send + 'static,
 ) -> Result<(Writer, Reader, Snapshot), OpenError> {
     // SQLite makes the log and its index with the mode of this file.
@@ -66,7 +67,7 @@ pub fn open(
         _end: end,
         limits: limited,
         files,
-        chores: Chores::new(),
+        chores: Chores::new(pack_after),
         report,
         log_limit: LONG,
         full: true,

@@ -22,6 +22,8 @@ const VERSION: u32 = 3;
 ///   those of kind `SECRET` are deleted with the session.
 /// - `events`: the journals. `key` is `session << 36 | seq`, so each journal is one range of the
 ///   table. `kind` stands before `line`: filtering by it must not touch a long line's pages.
+/// - `packs`: older lines of the journals, see [`crate::pack`]. `key` is that of the last line in
+///   `data`; `bytes` is the length of all these lines.
 /// - `usage`: a row for each ended turn, and for each cost reported at another time. It outlives
 ///   its session. `place` grows, and is `at << 10` or more. `day` is when the day began; `parts`
 ///   are billionths of a unit. NULL means not reported.
@@ -66,7 +68,14 @@ CREATE TABLE usage (
 ) STRICT;
 ";
 
-const STATE: &str = "
+/// The tables that schema 3 adds.
+const ADDED: &str = "
+CREATE TABLE packs (
+    key INTEGER PRIMARY KEY,
+    bytes INTEGER NOT NULL,
+    data BLOB NOT NULL
+) STRICT;
+
 CREATE TABLE state (
     kind INTEGER NOT NULL,
     owner ANY NOT NULL,
@@ -190,9 +199,9 @@ DROP TABLE turns;
 /// Brings the schema up to date, with all missing migrations or none; refuses one of a newer acpd.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
     let steps: &[&str] = match check(conn, path)? {
-        0 => &[TABLES, STATE],
-        1 => &[FROM_1, STATE, FROM_2],
-        2 => &[STATE, FROM_2],
+        0 => &[TABLES, ADDED],
+        1 => &[FROM_1, ADDED, FROM_2],
+        2 => &[ADDED, FROM_2],
         _ => return Ok(()),
     };
     let mut run = || -> rusqlite::Result<()> {

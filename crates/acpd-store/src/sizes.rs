@@ -8,6 +8,7 @@ use rusqlite::params;
 
 use crate::code::{MAX_SEQ, event_key, seq_of};
 use crate::error::{OpenError, StoreError};
+use crate::lines::number;
 use crate::reader::Reader;
 
 /// Lines per transaction.
@@ -50,6 +51,18 @@ impl Sizes {
     }
 
     fn go_on(&self, session: SessionKey, mut sum: Measured) -> Result<Measured, StoreError> {
+        let (from, upto) = (event_key(session, 0)?, event_key(session, MAX_SEQ)?);
+        let (last, bytes) = self
+            .journal
+            .conn
+            .prepare_cached(
+                "SELECT ifnull(max(key), 0), ifnull(sum(bytes), 0) FROM packs \
+                 WHERE key BETWEEN ?1 AND ?2",
+            )?
+            .query_row([from, upto], |row| Ok((row.get(0)?, number(row, 1)?)))?;
+        if seq_of(last) > sum.upto {
+            sum = Measured { upto: seq_of(last), bytes };
+        }
         // The inner query reads lengths only, not lines.
         let mut piece = self.journal.conn.prepare_cached(
             "SELECT count(*), max(key), sum(bytes) FROM \

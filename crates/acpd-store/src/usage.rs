@@ -6,8 +6,8 @@ use acpd_api::{Amount, Cost, Tokens, UsageBy, UsageParams, UsageTotal};
 use rusqlite::Row;
 
 use crate::error::StoreError;
+use crate::lines::number;
 use crate::reader::Reader;
-use crate::reader::number;
 
 impl Reader {
     /// The totals since a time, ordered by key.

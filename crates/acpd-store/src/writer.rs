@@ -252,7 +252,10 @@ impl<F: Fn(Report)> Work<F> {
         if removed.any {
             self.chores.removed(removed.unfinished);
             if removed.bytes > 0 {
-                (self.report)(Report::Tidied(Tidied { removed: removed.bytes, given_back: 0 }));
+                (self.report)(Report::Tidied(Tidied {
+                    removed: removed.bytes,
+                    ..Tidied::default()
+                }));
             }
         }
         Ok(())

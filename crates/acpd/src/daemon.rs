@@ -141,13 +141,15 @@ fn serve(
     acpd_store::check_file(&paths.database(), &paths.search_index())
         .map_err(|e| Failure::new(&e, e.hint()))?;
     let (report, reports) = mpsc::unbounded_channel();
-    let (writer, reader, mut snapshot) = acpd_store::open(&paths.database(), move |event| {
-        if matches!(event, Report::Tidied(_)) {
-            crash::point("tidied");
-        }
-        report.send(event).ok();
-    })
-    .map_err(|e| Failure::new(&e, e.hint()))?;
+    let compress_after = config.daemon.compress_after;
+    let (writer, reader, mut snapshot) =
+        acpd_store::open(&paths.database(), compress_after, move |event| {
+            if matches!(event, Report::Tidied(_)) {
+                crash::point("tidied");
+            }
+            report.send(event).ok();
+        })
+        .map_err(|e| Failure::new(&e, e.hint()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .thread_keep_alive(KEEP_IDLE)

@@ -14,6 +14,7 @@
 mod turn;
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use acpd_api::{Part, Speaker};
@@ -26,7 +27,8 @@ use crate::code::{MAX_SEQ, SEQ_BITS, event_key, int, seq_of, session_of, unknown
 use crate::connection::{LOCK_WAIT, connect};
 use crate::error::{OpenError, StoreError};
 use crate::files::remove_files;
-use crate::reader::{Reader, number};
+use crate::lines::{Order, number};
+use crate::reader::{Reader, is_lasting};
 use crate::state::{self, kind};
 use turn::{Document, Turn};
 
@@ -124,11 +126,16 @@ impl Index {
         let mut turn = Turn::default();
         loop {
             let mut ended = Vec::new();
-            let last = self.journal.visit(session, (after, journal.head), PIECE, |line| {
+            let (mut last, mut size) = (None, 0);
+            let bounds = (after, journal.head);
+            self.journal.visit(session, bounds, Order::Forward, is_lasting, |line| {
                 if turn.line(line) {
                     let documents = std::mem::take(&mut turn).documents;
                     ended.push((documents, (line.seq, line.at)));
                 }
+                last = Some(line.seq);
+                size += line.bytes.len();
+                Ok(if size < PIECE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
             })?;
             // A failure ends the transaction with the connection: the index is opened again.
             self.conn.execute_batch("BEGIN")?;

@@ -8,7 +8,7 @@ use acpd_api::{Speaker, method};
 use acpd_core::ids::{Seq, Time};
 use acpd_core::record::EventKind;
 
-use crate::reader::Line;
+use crate::lines::Line;
 
 const UPDATE: &[&str] = &["params", "update"];
 
@@ -148,7 +148,14 @@ mod tests {
         for (seq, (kind, update)) in (1..).zip(lines) {
             let params = format!(r#"{{"sessionId":"s","update":{}}}"#, update.to_string());
             let line = format!(r#"{{"method":"session/update","params":{params}}}"#);
-            let line = Line { seq, at: Time(seq), kind: *kind, bytes: line.as_bytes() };
+            let line = Line {
+                pv: 1,
+                origin: None,
+                seq,
+                at: Time(seq),
+                kind: *kind,
+                bytes: line.as_bytes(),
+            };
             assert!(!turn.line(&line));
         }
         let documents = turn.documents.into_iter();

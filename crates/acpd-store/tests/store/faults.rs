@@ -8,7 +8,7 @@ use acpd_core::record::{EventKind, Record};
 use acpd_store::{Report, StoreError};
 
 use crate::crash::{commits_in_log, pin_log};
-use crate::running::{Running, event, session};
+use crate::running::{NEVER, Running, event, session};
 
 const ONE: SessionKey = SessionKey(1);
 
@@ -74,7 +74,7 @@ fn closing_a_store_that_fails_says_why_and_leaves_what_was_committed() {
 /// A store whose writer, when it has committed this batch, takes nothing more until it is told to.
 fn held(dir: &Path, first: Vec<Record>) -> (Running, Sender<()>) {
     let ((came, at_gate), (go, gate)) = (channel(), channel());
-    let mut store = Running::open_with(dir, move |report| {
+    let mut store = Running::open_with(dir, NEVER, move |report| {
         if *report == (Report::Committed { tag: 1 }) {
             came.send(()).ok();
             gate.recv().ok();

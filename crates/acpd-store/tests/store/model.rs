@@ -109,6 +109,8 @@ fn text() -> impl Strategy<Value = String> {
 fn bytes() -> impl Strategy<Value = Bytes> {
     prop_oneof![
         8 => vec(any::<u8>(), 0..40).prop_map(Bytes::from),
+        // Lines that are alike at both ends.
+        8 => text().prop_map(|text| format!("{{\"text\":{text:?},\"end\":1}}").into()),
         1 => (any::<u8>(), 4000..9000_usize).prop_map(|(byte, len)| vec![byte; len].into()),
     ]
 }
@@ -480,8 +482,10 @@ proptest! {
     #[test]
     fn a_replay_up_to_any_position_has_each_line_and_the_last_state_values(
         rows in vec((kind(), bytes()), 0..60),
+        packed in 0..60_usize,
         upto in 0..60_u64,
         page in 0..400_usize,
+        fork in forked(),
     ) {
         let dir = tempfile::tempdir()?;
         let mut store = Running::start(dir.path());
@@ -489,10 +493,24 @@ proptest! {
         let mut batch = vec![crate::running::session(1)];
         batch.extend(rows.into_iter().map(|(kind, line)| crate::running::event(1, 0, kind, line)));
         model.apply(&mut batch);
+        let newer = batch.split_off(batch.len().min(packed + 1));
+        let older = batch.len() as u64 - 1;
         store.commit(batch);
+        store.close();
+        // What is packed shows nowhere.
+        Running::packed(dir.path(), older).close();
+        let mut store = Running::start(dir.path());
+        store.commit(newer);
+        let [session, copy] = [1, 2].map(SessionKey);
+        let fork = Forked { session: copy, from: session, ..fork };
+        let mut forks = vec![crate::running::session(2), Record::Forked(fork)];
+        model.apply(&mut forks);
+        store.commit(forks);
 
-        let session = SessionKey(1);
-        let (lines, states) = replayed(&model.journals.remove(&session).unwrap_or_default(), upto);
+        let [journal, copied] =
+            [session, copy].map(|of| model.journals.remove(&of).unwrap_or_default());
+        prop_assert_eq!(store.journal(copy), copied);
+        let (lines, states) = replayed(&journal, upto);
         let mut found = Vec::new();
         let mut after = 0;
         loop {

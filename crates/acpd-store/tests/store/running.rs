@@ -11,8 +11,11 @@ use acpd_core::record::{
     AskedRow, EventKind, EventRow, HostRow, InteractionRow, NewSession, Purpose, Record, ReplyRow,
     Row, Sender, SessionRow, Snapshot, TurnRow, TurnStage,
 };
-use acpd_store::{CommitBatch, OpenError, Reader, Report, Writer, open};
+use acpd_store::{CommitBatch, OpenError, Reader, Report, Tidied, Writer, open};
 use bytes::Bytes;
+
+/// Age of a line that is never reached.
+pub(crate) const NEVER: Duration = Duration::MAX;
 
 /// A store and the reports of its writer.
 pub(crate) struct Running {
@@ -26,16 +29,17 @@ pub(crate) struct Running {
 impl Running {
     /// Opens `acpd.db` in this directory.
     pub(crate) fn open(dir: &Path) -> Result<Running, OpenError> {
-        Running::open_with(dir, |_| {})
+        Running::open_with(dir, NEVER, |_| {})
     }
 
     /// `look` sees each report on the writer's thread, before anything else happens.
     pub(crate) fn open_with(
         dir: &Path,
+        pack_after: Duration,
         look: impl Fn(&Report) + Send + 'static,
     ) -> Result<Running, OpenError> {
         let (send, reports) = channel();
-        let (writer, reader, snapshot) = open(&dir.join("acpd.db"), move |report| {
+        let (writer, reader, snapshot) = open(&dir.join("acpd.db"), pack_after, move |report| {
             look(&report);
             drop(send.send(report));
         })?;
@@ -45,6 +49,26 @@ impl Running {
     /// Opens a store that must open.
     pub(crate) fn start(dir: &Path) -> Running {
         Running::open(dir).expect("the store opens")
+    }
+
+    /// Opens a store that packs these lines, all with times of the past, and waits for that.
+    pub(crate) fn packed(dir: &Path, lines: u64) -> Running {
+        let store = Running::open_with(dir, Duration::ZERO, |_| {}).expect("the store opens");
+        store.tidied(|sum| sum.packed == lines);
+        store
+    }
+
+    /// Returns all work that was done when `is_enough` accepts its sum.
+    pub(crate) fn tidied(&self, mut is_enough: impl FnMut(Tidied) -> bool) -> Tidied {
+        let mut sum = Tidied::default();
+        while !is_enough(sum) {
+            if let Report::Tidied(more) = self.any_report() {
+                sum.removed += more.removed;
+                sum.packed += more.packed;
+                sum.given_back += more.given_back;
+            }
+        }
+        sum
     }
 
     /// Hands a batch over and gives its tag.

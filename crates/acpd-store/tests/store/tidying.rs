@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::record::{EventKind, Record};
-use acpd_store::{Report, Sizes, StoreError, Tidied};
+use acpd_store::{Report, Sizes, StoreError};
 use rusqlite::Connection;
 
 use crate::crash::pin_log;
-use crate::running::{Running, event, session};
+use crate::running::{NEVER, Running, event, session};
 
 const LONG: SessionKey = SessionKey(1);
 const SHORT: SessionKey = SessionKey(2);
@@ -80,18 +80,6 @@ fn await_copied(dir: &Path) {
 }
 
 impl Running {
-    /// Returns all work that was done when `is_enough` accepts its sum.
-    fn tidied(&self, mut is_enough: impl FnMut(Tidied) -> bool) -> Tidied {
-        let mut sum = Tidied::default();
-        while !is_enough(sum) {
-            if let Report::Tidied(more) = self.any_report() {
-                sum.removed += more.removed;
-                sum.given_back += more.given_back;
-            }
-        }
-        sum
-    }
-
     /// Commits until the database file has at most `bytes` bytes; nothing may fail meanwhile.
     fn commit_until_cut(&mut self, dir: &Path, bytes: u64) {
         let path = dir.join("acpd.db");
@@ -116,7 +104,7 @@ fn a_long_journal_goes_in_pieces_and_whoever_dies_in_between_leaves_a_whole_data
     fill(dir.path());
     let pin = pin_log(&dir.path().join("acpd.db"));
     let (path, (keep, kept)) = (dir.path().to_owned(), channel());
-    let mut store = Running::open_with(dir.path(), move |_| {
+    let mut store = Running::open_with(dir.path(), NEVER, move |_| {
         let read = |name| fs::read(path.join(name)).unwrap();
         keep.send((read("acpd.db"), read("acpd.db-wal"))).ok();
     })
@@ -259,4 +247,19 @@ fn a_journal_is_measured_once_and_then_only_what_is_new() {
     assert_eq!(sizes.of([SHORT]).unwrap(), [(SHORT, 5)].into());
     drop(sizes);
     store.close();
+}
+
+#[test]
+fn packs_are_measured_as_their_lines_and_go_with_their_session() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let mut store = Running::packed(dir.path(), LINES + 3);
+    let mut sizes = Sizes::open(&dir.path().join("acpd.db")).unwrap();
+    assert_eq!(sizes.of([LONG, SHORT]).unwrap(), [(LONG, LINES * LINE), (SHORT, 15_000)].into());
+    store.commit(remove());
+    store.commit(vec![line(SHORT, 4, 10)]);
+    assert_eq!(sizes.of([SHORT]).unwrap(), [(SHORT, 15_010)].into());
+    drop(sizes);
+    store.close();
+    assert_eq!(number(dir.path(), "SELECT min(key >> 36) FROM packs"), 2);
 }

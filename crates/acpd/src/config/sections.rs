@@ -53,6 +53,10 @@ pub struct Daemon {
     /// `"0s"` it is gone at once.
     #[serde(with = "As::<Time>")]
     pub keep_deleted: Duration,
+    /// How old the lines of a session become before they are compressed. They stay the same, and are read a little
+    /// slower.
+    #[serde(with = "As::<Time>")]
+    pub compress_after: Duration,
     /// Whether the desktop shows a notification when an agent asks something or a turn of more than a
     /// minute is over, and nobody is attached to the session.
     pub notify: bool,

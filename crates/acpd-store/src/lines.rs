@@ -1,0 +1,199 @@
+//! The lines of a journal, in order.
+//!
+//! ```text
+//!  events: a row for each line ── older than `compress_after`, in pauses ─▶ packs: see `pack.rs`
+//! ```
+//!
+//! The lines in packs are before those in `events`.
+
+use std::ops::ControlFlow;
+
+use acpd_core::ids::{Seq, SessionKey, Time};
+use acpd_core::record::{EventKind, EventRow};
+use bytes::Bytes;
+use rusqlite::{Connection, RowIndex, StatementStatus};
+
+use crate::code::{MAX_SEQ, event_key, kind_of, seq_of};
+use crate::error::StoreError;
+use crate::pack::Unpacked;
+
+/// A line of a journal where it was read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Line<'r> {
+    pub(crate) seq: Seq,
+    pub(crate) pv: u8,
+    pub(crate) kind: EventKind,
+    pub(crate) at: Time,
+    pub(crate) bytes: &'r [u8],
+    pub(crate) origin: Option<&'r str>,
+}
+
+impl<'r> Line<'r> {
+    /// Reads a row of the columns `key, pv, kind, at, line, origin`.
+    pub(crate) fn read(row: &'r rusqlite::Row<'_>) -> Result<Line<'r>, StoreError> {
+        Ok(Line {
+            seq: seq_of(row.get(0)?),
+            pv: row.get(1)?,
+            kind: kind_of(row.get(2)?)?,
+            at: Time(number(row, 3)?),
+            bytes: row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?,
+            origin: row.get_ref(5)?.as_str_or_null().map_err(rusqlite::Error::from)?,
+        })
+    }
+
+    pub(crate) fn row(&self, session: SessionKey) -> EventRow {
+        EventRow {
+            session,
+            seq: self.seq,
+            pv: self.pv,
+            kind: self.kind,
+            at: self.at,
+            line: Bytes::copy_from_slice(self.bytes),
+            origin: self.origin.map(str::to_owned),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    Forward,
+    Backward,
+}
+
+/// Reads lines after one number and up to another.
+///
+/// Needs a transaction: lines move to packs between two.
+pub(crate) struct Lines<'c> {
+    pub(crate) conn: &'c Connection,
+    /// The pack that was read last.
+    pub(crate) unpacked: &'c mut Option<Unpacked>,
+    pub(crate) session: SessionKey,
+    pub(crate) after: Seq,
+    pub(crate) upto: Seq,
+}
+
+type Taken = Result<ControlFlow<()>, StoreError>;
+
+impl Lines<'_> {
+    /// Calls `take` with the lines of these kinds until it breaks.
+    pub(crate) fn visit(
+        &mut self,
+        order: Order,
+        wanted: impl Fn(EventKind) -> bool,
+        mut take: impl FnMut(&Line<'_>) -> Taken,
+    ) -> Result<(), StoreError> {
+        let flow = match order {
+            Order::Forward => self.packed(order, &wanted, &mut take)?,
+            Order::Backward => self.plain(order, &wanted, &mut take)?,
+        };
+        match order {
+            _ if flow.is_break() => Ok(()),
+            Order::Forward => self.plain(order, &wanted, &mut take).map(drop),
+            Order::Backward => self.packed(order, &wanted, &mut take).map(drop),
+        }
+    }
+
+    fn plain(
+        &self,
+        order: Order,
+        wanted: &impl Fn(EventKind) -> bool,
+        take: &mut impl FnMut(&Line<'_>) -> Taken,
+    ) -> Taken {
+        let sql = match order {
+            Order::Forward => {
+                "SELECT key, pv, kind, at, line, origin FROM events \
+                 WHERE key > ?1 AND key <= ?2 ORDER BY key"
+            }
+            Order::Backward => {
+                "SELECT key, pv, kind, at, line, origin FROM events \
+                 WHERE key > ?1 AND key <= ?2 ORDER BY key DESC"
+            }
+        };
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut rows = statement.query([self.key(self.after)?, self.key(self.upto)?])?;
+        let mut flow = ControlFlow::Continue(());
+        while flow.is_continue()
+            && let Some(row) = rows.next()?
+        {
+            // A line may have many pages: it is read after its kind.
+            if wanted(kind_of(row.get(2)?)?) {
+                flow = take(&Line::read(row)?)?;
+            }
+        }
+        drop(rows);
+        debug_assert_eq!(statement.get_status(StatementStatus::Sort), 0, "each page sorts all");
+        Ok(flow)
+    }
+
+    fn packed(
+        &mut self,
+        order: Order,
+        wanted: &impl Fn(EventKind) -> bool,
+        take: &mut impl FnMut(&Line<'_>) -> Taken,
+    ) -> Taken {
+        let (after, upto) = (self.key(self.after)?, self.key(self.upto)?);
+        let mut next = match order {
+            Order::Forward => self.pack_after(after)?,
+            Order::Backward => match self.pack_after((upto - 1).max(after))? {
+                Some(key) => Some(key),
+                None => self.pack_before(upto)?,
+            },
+        };
+        while let Some(key) = next {
+            let pack = match self.unpacked.take() {
+                Some(pack) if pack.key == key => pack,
+                _ => self.unpack(key)?,
+            };
+            let mut lines = pack.lines();
+            while let Some(line) = match order {
+                Order::Forward => lines.next(),
+                Order::Backward => lines.next_back(),
+            } {
+                let inside = line.seq > self.after && line.seq <= self.upto;
+                if inside && wanted(line.kind) && take(&line)?.is_break() {
+                    drop(lines);
+                    *self.unpacked = Some(pack);
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            drop(lines);
+            *self.unpacked = Some(pack);
+            next = match order {
+                Order::Forward if key < upto => self.pack_after(key)?,
+                Order::Forward => None,
+                Order::Backward => self.pack_before(key)?,
+            };
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn unpack(&self, key: i64) -> Result<Unpacked, StoreError> {
+        let mut data = self.conn.prepare_cached("SELECT data FROM packs WHERE key = ?1")?;
+        let mut found = data.query([key])?;
+        let row = found.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+        Unpacked::new(key, row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?)
+    }
+
+    /// Returns the key of the first pack that ends behind this one.
+    fn pack_after(&self, key: i64) -> Result<Option<i64>, StoreError> {
+        let mut first =
+            self.conn.prepare_cached("SELECT min(key) FROM packs WHERE key > ?1 AND key <= ?2")?;
+        Ok(first.query_row([key, self.key(MAX_SEQ)?], |row| row.get(0))?)
+    }
+
+    /// Returns the key of the last pack with wanted lines that ends before this one.
+    fn pack_before(&self, key: i64) -> Result<Option<i64>, StoreError> {
+        let mut last =
+            self.conn.prepare_cached("SELECT max(key) FROM packs WHERE key < ?1 AND key > ?2")?;
+        Ok(last.query_row([key, self.key(self.after)?], |row| row.get(0))?)
+    }
+
+    fn key(&self, seq: Seq) -> Result<i64, StoreError> {
+        event_key(self.session, seq.min(MAX_SEQ))
+    }
+}
+
+/// An unsigned number, stored with its bits.
+pub(crate) fn number(row: &rusqlite::Row<'_>, column: impl RowIndex) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(|value| value as u64)
+}
