@@ -123,8 +123,7 @@ fn read_piece(reader: &mut Reader, read: &Read) -> Result<Piece, StoreError> {
     if done && read.style == ReadStyle::History {
         rows.extend(reader.states(session, upto)?);
     }
-    let lines = rows.iter().filter_map(|row| read.show(row));
-    Ok((lines.collect(), if done { upto } else { last }))
+    Ok((read.show(rows), if done { upto } else { last }))
 }
 
 fn log(reader: &mut Reader, page: LogPage) -> Result<Bytes, StoreError> {

@@ -3,6 +3,8 @@
 //! Architecture invariant: live lines and journal lines go through one function, so a client that
 //! falls behind sees the same lines.
 
+mod fold;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -14,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::ids::{ClientId, InteractionId, Seq, SessionKey};
 use crate::input::{Read, View};
-use crate::record::{EventKind, EventRow};
+use crate::record::{EventKind, EventRow, ReadStyle};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JournalHead<'a> {
@@ -235,8 +237,15 @@ fn skipped(line: &Bytes, view: &View) -> Option<Bytes> {
 }
 
 impl Read {
+    /// Returns the lines that the client gets for a piece of journal.
+    pub fn show(&self, rows: Vec<EventRow>) -> Vec<Bytes> {
+        let is_load = self.style == ReadStyle::History;
+        let rows = if is_load { fold::fold(rows, self.view.max_line) } else { rows };
+        rows.iter().filter_map(|row| self.show_one(row)).collect()
+    }
+
     /// Returns `None` for a hidden line.
-    pub fn show(&self, row: &EventRow) -> Option<Bytes> {
+    fn show_one(&self, row: &EventRow) -> Option<Bytes> {
         if row.origin.is_some() && row.origin == self.origin {
             return None;
         }

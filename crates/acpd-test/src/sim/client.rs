@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::acp::ClientCapabilities;
+use acp_wire::set_member;
 use acpd_core::ids::SessionKey;
 use acpd_core::record::{EventKind, EventRow};
 use acpd_core::views::render;
@@ -331,7 +332,7 @@ impl Client {
                 Ok(())
             }
             (Some(acpd_api::method::CAUGHT_UP), None) => self.caught_up(&line, store),
-            (Some(_), None) => self.told(&line, bytes, store),
+            (Some(_), None) => self.told(&line, bytes, store, truth),
             _ => Err(format!("client got {line}")),
         }
     }
@@ -601,7 +602,13 @@ impl Client {
     }
 
     /// Checks a line of a journal, or a notice that is in none.
-    fn told(&mut self, line: &Value, bytes: &Bytes, store: &Store) -> Result<(), String> {
+    fn told(
+        &mut self,
+        line: &Value,
+        bytes: &Bytes,
+        store: &Store,
+        truth: &mut Truth,
+    ) -> Result<(), String> {
         let Some(seq) = line["params"]["_meta"]["_acpd"]["seq"].as_u64() else { return Ok(()) };
         let session = line["params"]["sessionId"].as_str().unwrap_or_default();
         if store.reused.contains(session) {
@@ -609,22 +616,26 @@ impl Client {
         }
         let row = committed(session, seq, store)?;
         let shown = render(&row.line, row.kind, None, seq, session, &self.view);
-        if shown.as_ref() != Some(bytes) {
-            return Err(format!("{session} {seq}: shown {line}, which is not in the journal"));
-        }
+        let first = match shown {
+            Some(shown) if shown == bytes => seq,
+            _ => self.unfold(session, seq, (line, bytes), store)?,
+        };
         if self.unsure.contains(session) {
             return Ok(());
         }
         match self.places.get(session).copied() {
             Some(Place::At(last)) => {
-                if seq <= last {
-                    return Err(format!("{session}: line {seq} after {last}"));
+                if first <= last || first < seq {
+                    return Err(format!("{session}: lines {first} to {seq} after {last}"));
                 }
                 self.nothing_missing(session, last, seq, false, store)?;
                 self.put(session, Place::At(seq));
             }
             Some(Place::Loading { before, seen, told }) => {
-                self.replayed(session, (before, seen, told), seq, store)?;
+                if first < seq {
+                    truth.hit("folded lines in a load");
+                }
+                self.replayed(session, (before, seen, told), (first, seq), store)?;
             }
             Some(Place::Opened { .. }) if self.ride.is_none() => {}
             Some(Place::Unknown) => {}
@@ -633,13 +644,43 @@ impl Client {
         Ok(())
     }
 
+    /// Returns the first of the lines whose texts together are a folded line's.
+    fn unfold(
+        &self,
+        session: &str,
+        seq: u64,
+        (line, bytes): (&Value, &Bytes),
+        store: &Store,
+    ) -> Result<u64, String> {
+        let text = &line["params"]["update"]["content"]["text"];
+        let mut rest = text.as_str().unwrap_or_default();
+        for first in (1..=seq).rev() {
+            let row = committed(session, first, store)?;
+            if matches!(row.kind, EventKind::State(_) | EventKind::Live) {
+                continue;
+            }
+            let Some(before) = text_of(row).and_then(|text| rest.strip_suffix(&text)) else {
+                break;
+            };
+            rest = before;
+            let text = text.to_string();
+            let whole =
+                set_member(&row.line, &["params", "update", "content", "text"], text.as_bytes());
+            let shown = render(&whole, row.kind, None, seq, session, &self.view);
+            if rest.is_empty() && shown.as_ref() == Some(bytes) {
+                return Ok(first);
+            }
+        }
+        Err(format!("{session} {seq}: shown {line}, which is not in the journal"))
+    }
+
     /// Checks a line while a load is open: an older line, or one of the replay. The replay begins
     /// where the numbers fall back; of each state it has the last one, at its end.
     fn replayed(
         &mut self,
         session: &str,
         (before, seen, told): (u64, Option<u64>, u64),
-        seq: u64,
+        (first, seq): (u64, u64),
         store: &Store,
     ) -> Result<(), String> {
         let is_state = matches!(committed(session, seq, store)?.kind, EventKind::State(_));
@@ -648,10 +689,10 @@ impl Client {
         } else if is_state {
             Place::Loading { before, seen: Some(seen.unwrap_or(0).max(seq)), told }
         } else {
-            if seq <= told {
-                return Err(format!("{session}: line {seq} after {told} in a load"));
+            if first <= told {
+                return Err(format!("{session}: line {first} after {told} in a load"));
             }
-            self.nothing_missing(session, told, seq, true, store)?;
+            self.nothing_missing(session, told, first, true, store)?;
             Place::Loading { before, seen: Some(seen.unwrap_or(0).max(seq)), told: seq }
         };
         self.put(session, place);
@@ -700,14 +741,13 @@ impl Client {
 
     /// Returns whether a row is about this client's own action.
     fn is_its_own(&self, row: &EventRow) -> bool {
-        let line: Value = serde_json::from_slice(&row.line).unwrap_or_default();
-        let text = line["params"]["update"]["content"]["text"].as_str().unwrap_or_default();
+        let text = text_of(row).unwrap_or_default();
         let state = match row.kind {
             EventKind::State(acp_wire::StateKey::Mode) => self.set_modes > 0,
             EventKind::State(acp_wire::StateKey::Info) => self.set_titles > 0,
             _ => false,
         };
-        state || self.prompts.iter().any(|prompt| prompt == text)
+        state || self.prompts.contains(&text)
     }
 }
 
@@ -744,6 +784,11 @@ fn steered(
         truth.given_back.insert(text.to_owned());
     }
     Ok(())
+}
+
+fn text_of(row: &EventRow) -> Option<String> {
+    let line: Value = serde_json::from_slice(&row.line).ok()?;
+    Some(line["params"]["update"]["content"]["text"].as_str()?.to_owned())
 }
 
 /// A committed line of a journal, or an error.

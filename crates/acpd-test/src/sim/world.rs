@@ -515,7 +515,7 @@ impl World {
                 let (rows, upto) = self.store.read(&read, PIECE);
                 done =
                     Some(Input::Client(id, ClientEvent::ReadDone { session: read.session, upto }));
-                rows.iter().filter_map(|row| read.show(row)).collect()
+                read.show(rows)
             }
             ToClient::Values(SessionValues { id, session, extra, .. }) => {
                 let mut members = self.store.values(session);
