@@ -51,7 +51,7 @@ const PAGES: u32 = 64;
 /// Free pages above which they are returned: 4 MiB.
 const WORTH: u32 = (4 << 20) / 4096;
 /// Free pages that stay for the next writes.
-const SPARE: u32 = (1 << 20) / 4096;
+const SPARE: u32 = (256 << 10) / 4096;
 /// Time that the writer waits for a batch before the next step.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Time between two looks for lines to pack.
@@ -244,7 +244,7 @@ impl Chores {
         drop(next);
         tx.commit()?;
         if packed > 0 {
-            self.shrink.get_or_insert(WORTH);
+            self.shrink = Some(SPARE);
         }
         Ok((packed, Some(behind)))
     }

@@ -1,7 +1,7 @@
 //! The agent of the benchmarks: as little work as possible between a prompt and its lines.
 //!
 //! Prompts: `flood N` writes N lines in large writes, `pace N MICROS` one line at a time with the
-//! time of day in it, `nothing` none. A load replays `nothing`.
+//! time of day in it, `text CHARACTERS` the documents of acpd in chunks, `nothing` none. A load replays `nothing`.
 
 use std::io::{self, BufRead as _, Write};
 use std::thread;
@@ -13,6 +13,15 @@ use crate::Result;
 
 /// Bytes of a line of a stream, with its newline.
 const LINE: usize = 256;
+/// A text, much of which is in other words again.
+pub(super) const TEXT: &str = concat!(
+    include_str!("../../../../docs/architecture.md"),
+    include_str!("../../../../docs/configuration.md"),
+    include_str!("../../../../docs/protocol.md"),
+    include_str!("../../../../docs/recovery.md"),
+    include_str!("../../../../docs/reference.md"),
+    include_str!("../../../../docs/security.md"),
+);
 /// Bytes per write.
 const WRITE: usize = 64 << 10;
 
@@ -79,6 +88,15 @@ fn obey(out: &mut impl Write, session: &str, prompt: &str) -> Result {
                 out.flush()?;
             }
         }
+        "text" => {
+            let characters: Vec<char> = TEXT.chars().collect();
+            for text in characters.chunks(number().max(1)) {
+                let text = text.iter().collect::<String>();
+                let update = json!({"sessionUpdate": "agent_message_chunk",
+                    "content": {"type": "text", "text": text}});
+                notify(out, session, &update)?;
+            }
+        }
         _ => {}
     }
     Ok(out.flush()?)
@@ -88,12 +106,13 @@ fn obey(out: &mut impl Write, session: &str, prompt: &str) -> Result {
 fn replay(out: &mut impl Write, session: &str) -> Result {
     let update = json!({"sessionUpdate": "user_message_chunk",
         "content": {"type": "text", "text": "nothing"}});
+    notify(out, session, &update)
+}
+
+fn notify(out: &mut impl Write, session: &str, update: &Value) -> Result {
     let params = json!({"sessionId": session, "update": update});
-    Ok(writeln!(
-        out,
-        "{}",
-        json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
-    )?)
+    let line = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
+    Ok(writeln!(out, "{line}")?)
 }
 
 fn chunk(to: &mut Vec<u8>, session: &str, text: &str) {

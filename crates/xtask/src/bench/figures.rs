@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::agent::{nanos, stamp};
+use super::agent::{TEXT, nanos, stamp};
 use super::{Bench, client_of, median};
 use crate::Result;
 use crate::home::kill_tree;
@@ -26,7 +26,7 @@ pub(super) struct Figure {
     pub(super) pipe: Option<Measure>,
 }
 
-pub(super) const FIGURES: [Figure; 14] = [
+pub(super) const FIGURES: [Figure; 16] = [
     less("CPU per line, daemon", "µs", |bench| cpu_per_line(bench, Part::Daemon)),
     less("CPU per line, shim", "µs", |bench| cpu_per_line(bench, Part::Shim)),
     less("CPU per line, acpctl acp", "µs", |bench| cpu_per_line(bench, Part::Bridge)),
@@ -41,6 +41,8 @@ pub(super) const FIGURES: [Figure; 14] = [
     less("written per prompt", "kB", |bench| Ok(per_prompt(bench, |pid| io(pid, "wchar"))? / 1e3)),
     less("write calls per prompt", "", |bench| per_prompt(bench, |pid| io(pid, "syscw"))),
     less("CPU per prompt, daemon", "µs", |bench| per_prompt(bench, cpu_micros)),
+    less("disk per byte of old text", "B", disk),
+    less("lines of a load, per 1,000 chunks", "", load),
     less("acpctl ps, p50", "ms", command),
     less("daemon started by acpctl ps", "ms", cold_start),
     less("agent killed, session restored", "ms", restore),
@@ -117,6 +119,48 @@ fn io(pid: u32, counter: &str) -> f64 {
     let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
     let count = |line: &str| line.strip_prefix(counter)?.strip_prefix(": ")?.parse().ok();
     text.lines().find_map(count).unwrap_or_default()
+}
+
+/// Bytes of journal and index for each byte of an answer in chunks of 20 characters that is old.
+fn disk(bench: &Bench) -> Result<f64> {
+    let (home, config) = (&bench.home, bench.home.path("config/config.toml"));
+    let usual = fs::read_to_string(&config)?;
+    home.stop()?;
+    home.configure(&format!("{usual}[daemon]\ncompress_after = \"0s\"\n"))?;
+    if home.read(&["daemon", "start"]).is_err() {
+        // A build that compresses nothing.
+        home.configure(&usual)?;
+    }
+    let size = || {
+        let files = fs::read_dir(home.path("state")).into_iter().flatten().flatten();
+        files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum::<u64>()
+    };
+    let mut client = bench.client()?;
+    let session = client.session(&bench.work())?;
+    let before = size();
+    client.prompt(&session, "text 20", |_| ())?;
+    client.call("session/close", &json!({"sessionId": session}))?;
+    let (mut last, mut same) = (0, 0);
+    while same < 50 {
+        std::thread::sleep(Duration::from_millis(200));
+        same = if size() == last { same + 1 } else { 0 };
+        last = size();
+    }
+    home.stop()?;
+    home.configure(&usual)?;
+    Ok((last.saturating_sub(before)) as f64 / TEXT.len() as f64)
+}
+
+fn load(bench: &Bench) -> Result<f64> {
+    let mut client = bench.client()?;
+    let session = client.session(&bench.work())?;
+    client.prompt(&session, "text 20", |_| ())?;
+    client.call("session/close", &json!({"sessionId": session}))?;
+    let mut lines = 0;
+    let load = json!({"sessionId": session, "cwd": bench.work(), "mcpServers": []});
+    let id = client.send("session/load", &load)?;
+    client.until(id, |_| lines += 1)?;
+    Ok(f64::from(lines) * 1e3 / (TEXT.chars().count() / 20) as f64)
 }
 
 fn lines_per_second(bench: &Bench, mut peer: Peer) -> Result<f64> {
