@@ -117,19 +117,14 @@ impl Hub {
             self.processes.forget_client(client);
         } else {
             self.client_servers.on_call_end(&mut self.cx, &CallEnd::ClientGone(number));
-        }
-        let mut slots = BTreeSet::new();
-        for key in sessions {
-            let session = self.session_mut(key);
-            slots.insert(session.slot);
-            if returns {
-                continue;
-            }
-            // The turn continues without a receiver of its response.
-            for prompt in session.prompts_mut() {
-                prompt.senders.retain(|to| to.client != client);
+            // The turns continue without a receiver of their responses.
+            for key in &sessions {
+                for prompt in self.session_mut(*key).prompts_mut() {
+                    prompt.senders.retain(|to| to.client != client);
+                }
             }
         }
+        let slots: BTreeSet<_> = sessions.iter().map(|key| self.session(*key).slot).collect();
         for slot in slots {
             self.check_idle(slot);
         }
