@@ -110,9 +110,12 @@ impl Hub {
         self.questions.on_client_gone(client);
         self.watch.end(client);
         if returns {
-            // The client sends requests again that no agent got.
+            // The client sends requests again that no agent got, or that open a session.
             for session in self.sessions.values_mut() {
                 session.waiting.retain(|relayed| relayed.to.client != client);
+            }
+            for (_, _, adoption) in self.requests.adoptions() {
+                adoption.openers.retain(|opener| opener.to.client != client);
             }
             self.processes.forget_client(client);
         } else {
