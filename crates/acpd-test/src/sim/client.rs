@@ -51,8 +51,6 @@ pub(super) struct Client {
     set_modes: u32,
     set_titles: u32,
     prompts: Vec<String>,
-    /// Sessions that the client only observes, by its requests.
-    observed: BTreeSet<String>,
     /// The last line of each session, over all connections.
     shown: BTreeMap<String, u64>,
 }
@@ -86,7 +84,6 @@ pub(super) enum Asked {
     Attach {
         session: String,
         after: Option<u64>,
-        observes: bool,
     },
 }
 
@@ -160,9 +157,6 @@ impl Client {
             "session/set_mode" => self.set_modes += 1,
             acpd_api::method::SESSION_TITLE => self.set_titles += 1,
             _ => {}
-        }
-        if let Asked::Attach { session, observes: true, .. } = &asked {
-            self.observed.insert(session.clone());
         }
         match &asked {
             Asked::Prompt { text, .. } | Asked::Steer { text, .. } => {
@@ -454,11 +448,10 @@ impl Client {
                 if failed {
                     self.places.remove(&session);
                 } else {
-                    self.controls(&session);
                     self.places.insert(session, Place::Opened { last: 0 });
                 }
             }
-            Asked::Attach { session, after, observes } => {
+            Asked::Attach { session, after } => {
                 if failed {
                     self.places.remove(&session);
                 } else {
@@ -477,11 +470,6 @@ impl Client {
                     }
                     let head = found["seq"].as_u64().unwrap_or_default();
                     self.put(id, Place::At(after.unwrap_or(head).min(head)));
-                    if observes {
-                        self.observed.insert(id.to_owned());
-                    } else {
-                        self.controls(id);
-                    }
                 }
             }
             // The turn may run after this answer, so its lines may come later.
@@ -518,6 +506,11 @@ impl Client {
         let key = key.filter(|key| store.has(**key));
         let Some(key) = key else { return Ok(()) };
         let end = store.journals.get(key).map_or(0, |journal| journal.end_of(text));
+        // Of several requests with one key, some may be refused, or taken back before the turn.
+        let metas = [&line["result"]["_meta"], &line["error"]["data"]];
+        let is_of_turn = !truth.shared.contains(text)
+            || line["result"]["stopReason"] == "end_turn"
+            || metas.iter().any(|meta| meta["_acpd"]["turn"].is_u64());
         // After an answer without an outcome the client does not know whether it follows the
         // session.
         let untold = store.reused.contains(session)
@@ -528,13 +521,7 @@ impl Client {
             None if self.ride.is_some() && !untold && line["error"].is_null() => {
                 Err(format!("{text} was answered, and its session was never shown"))
             }
-            // The prompt of an observer is refused, though its key may be that of another client's
-            // turn.
-            Some(Place::At(_)) if self.observed.contains(session) && line["result"].is_null() => {
-                Ok(())
-            }
-            // A refused prompt has no turn: one under its key is another client's.
-            Some(Place::At(_)) if is_refusal(line) => Ok(()),
+            Some(Place::At(_)) if !is_of_turn => Ok(()),
             // A client that closes a session during its own prompt gets only that answer.
             Some(Place::At(_)) if self.left.contains(session) && line["result"].is_null() => Ok(()),
             // Answers no longer wait for lines of a session that was left.
@@ -543,15 +530,6 @@ impl Client {
                 Err(format!("{text} was answered at {seen}, before its line {end}"))
             }
             _ => Ok(()),
-        }
-    }
-
-    /// The client attached as a controller. An open prompt may have been refused before.
-    fn controls(&mut self, session: &str) {
-        let is_prompt =
-            |asked: &Asked| matches!(asked, Asked::Prompt { session: of, .. } if of == session);
-        if !self.open.values().flatten().any(is_prompt) {
-            self.observed.remove(session);
         }
     }
 
@@ -802,14 +780,4 @@ fn committed<'s>(session: &str, seq: u64, store: &'s Store) -> Result<&'s EventR
 
 pub(super) fn line(value: &Value) -> Bytes {
     Bytes::from(value.to_string())
-}
-
-/// Returns whether an answer refuses its prompt. The error of a lost turn names its session.
-fn is_refusal(answer: &Value) -> bool {
-    let data = &answer["error"]["data"]["_acpd"];
-    match data["reason"].as_str() {
-        Some("agent_exited") => data["sessionId"].is_null(),
-        Some("agent_start_failed" | "agent_timeout" | "invalid") => true,
-        reason => matches!(reason, Some("shutting_down" | "store_failed")),
-    }
 }

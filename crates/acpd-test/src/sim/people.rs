@@ -148,6 +148,7 @@ impl World {
             return Ok(());
         }
         self.truth.hit("prompt sent again under its key");
+        self.truth.shared.insert(text.clone());
         let params = json!({"sessionId":session,"prompt":[{"type":"text","text":text}],
             "_meta":{"_acpd":{"idempotencyKey":text}}});
         self.say(id, "session/prompt", params, Asked::Prompt { session, text })
@@ -188,13 +189,12 @@ impl World {
             _ if self.rng.permille(500) => Some(self.rng.below(20) as u64),
             _ => None,
         };
-        let observes = self.rng.permille(300);
-        let role = if observes { "observer" } else { "controller" };
+        let role = if self.rng.permille(300) { "observer" } else { "controller" };
         let mut params = json!({"ref":{"session":session},"role":role});
         if let Some(after) = after {
             params["after"] = json!(after);
         }
-        self.say(id, "_acpd/session/attach", params, Asked::Attach { session, after, observes })
+        self.say(id, "_acpd/session/attach", params, Asked::Attach { session, after })
     }
 
     fn cancel(&mut self, id: ClientId) -> Result<(), String> {

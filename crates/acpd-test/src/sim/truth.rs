@@ -18,6 +18,8 @@ pub(super) struct Truth {
     pub(super) refused: BTreeSet<String>,
     /// Those that came again since.
     pub(super) repeated: BTreeSet<String>,
+    /// Prompts that several requests have sent under their key.
+    pub(super) shared: BTreeSet<String>,
     /// Prompts that an agent has answered, and the number of its lines.
     pub(super) ended: BTreeMap<String, u64>,
     /// Valid answers of a client: effect of the tool call, and option.
