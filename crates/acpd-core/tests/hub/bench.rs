@@ -393,18 +393,17 @@ impl Bench {
                 let mut rows = self.journal.get(&read.session).cloned().unwrap_or_default();
                 if read.style == ReadStyle::Commands {
                     rows.retain(|row| row.kind == EventKind::State(StateKey::Commands));
-                    if let Some(line) = rows.pop().and_then(|row| read.show(&row)) {
+                    for line in read.show(rows.pop().into_iter().collect()) {
                         self.deliver(client, line);
                     }
                 }
-                for row in rows.iter().filter(|r| r.seq > read.after && r.seq <= read.upto) {
+                rows.retain(|row| {
                     let state = matches!(row.kind, EventKind::State(_) | EventKind::Live);
-                    if read.style == ReadStyle::History && state {
-                        continue;
-                    }
-                    if let Some(line) = read.show(row) {
-                        self.deliver(client, line);
-                    }
+                    let hidden = read.style == ReadStyle::History && state;
+                    row.seq > read.after && row.seq <= read.upto && !hidden
+                });
+                for line in read.show(rows) {
+                    self.deliver(client, line);
                 }
                 let (session, upto) = (read.session, read.upto);
                 self.feed(Input::Client(client, ClientEvent::ReadDone { session, upto }));
