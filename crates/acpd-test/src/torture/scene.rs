@@ -54,6 +54,7 @@ exec "{}" "$@"
         let mut text = r#"default_agent = "one"
 [daemon]
 log_level = "debug"
+compress_after = "0s"
 [defaults]
 idle_timeout = "0"
 start_timeout = "20s"
