@@ -4,7 +4,9 @@
 //! daemon works without an index: a failure is logged, and the index is opened again with the next
 //! ended turn or the next search.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use acp_wire::{Id, build};
 use acpd_api::{Hit, Reason, SearchResult};
@@ -16,7 +18,11 @@ use bytes::Bytes;
 use crate::worker::Worker;
 
 #[derive(Clone)]
-pub struct SearchIndex(Worker<Keeper>);
+pub struct SearchIndex {
+    worker: Worker<Keeper>,
+    /// Sessions that the next job updates. Many are deleted at once.
+    waiting: Arc<Mutex<BTreeSet<SessionKey>>>,
+}
 
 impl SearchIndex {
     /// The thread ends with the last handle. `index` is the file of the index for the open database
@@ -25,17 +31,26 @@ impl SearchIndex {
         let worker = Worker::start("search", Keeper { journal, path: index, index: None })?;
         // A failure is logged, and the next job tries again.
         worker.order(|keeper| drop(keeper.with(|_| Ok(()))));
-        Ok(SearchIndex(worker))
+        Ok(SearchIndex { worker, waiting: Arc::default() })
     }
 
     /// Updates the index after a turn or a deletion. Never waits.
     pub fn update(&self, session: SessionKey) {
-        self.0.order(move |keeper| drop(keeper.with(|index| index.update(session))));
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.insert(session);
+        if waiting.len() > 1 {
+            return;
+        }
+        let all = Arc::clone(&self.waiting);
+        self.worker.order(move |keeper| {
+            let sessions = std::mem::take(&mut *all.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(keeper.with(|index| index.update(sessions)));
+        });
     }
 
     /// Returns the response to `_acpd/session/search`.
     pub async fn find(&self, id: &Id, search: Search) -> Bytes {
-        let found = self.0.ask(move |keeper| keeper.with(|index| find(index, search))).await;
+        let found = self.worker.ask(move |keeper| keeper.with(|index| find(index, search))).await;
         match found.unwrap_or_else(|| Err("its thread has died".to_owned())) {
             Ok(result) => build::response(id, &result),
             Err(why) => {

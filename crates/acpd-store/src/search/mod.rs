@@ -8,6 +8,8 @@
 //! has nothing that the journal lacks: a file that is damaged, of another journal or of another
 //! version is deleted and made again.
 //!
+//! The index has no texts: those of the hits are read from the journal again.
+//!
 //! Each turn is indexed as a whole and by itself, so the result is the same whether it was indexed
 //! at its end, after a restart, or with the whole journal.
 
@@ -33,26 +35,42 @@ use crate::state::{self, kind};
 use turn::{Document, Turn};
 
 /// Version of the file; an index of another version is made again.
-const VERSION: u32 = 2;
-/// - `journal`: one row, the generation of the journal.
+const VERSION: u32 = 3;
+/// - `journal`: one row, the generation of the journal. `stale` is 1 while words of deleted sessions
+///   are in the file.
 /// - `cursors`: the line that ended a session's last indexed turn, and its time. If the journal has
 ///   another line there, it is another journal (a backup, say).
-/// - `documents`: `rowid` is the key of the first line in the journal. `who` is a place in
-///   [`SPEAKERS`].
+/// - `documents`: a row for each message and call. `key` is that of the first line in the journal,
+///   `last` the number of the last one. `who` is a place in [`SPEAKERS`].
+/// - `words`: the index of their texts; `rowid` is `key`.
 const SCHEMA: &str = "
-CREATE TABLE journal (generation TEXT NOT NULL) STRICT;
+CREATE TABLE journal (generation TEXT NOT NULL, stale INTEGER NOT NULL) STRICT;
 CREATE TABLE cursors (
     session INTEGER PRIMARY KEY,
     seq INTEGER NOT NULL,
     at INTEGER NOT NULL
 ) STRICT;
-CREATE VIRTUAL TABLE documents USING fts5(
-    at UNINDEXED,
-    who UNINDEXED,
+CREATE TABLE documents (
+    key INTEGER PRIMARY KEY,
+    last INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    who INTEGER NOT NULL
+) STRICT;
+CREATE VIRTUAL TABLE words USING fts5(
+    text,
+    content = '',
+    contentless_delete = 1,
+    tokenize = \"unicode61 remove_diacritics 2\"
+);
+";
+
+/// The text of one hit, in memory, for its snippet.
+const HIT: &str = "
+PRAGMA temp_store = MEMORY;
+CREATE VIRTUAL TABLE temp.hit USING fts5(
     text,
     tokenize = \"unicode61 remove_diacritics 2\"
 );
-INSERT INTO documents (documents, rank) VALUES ('secure-delete', 1);
 ";
 /// Bytes of lines read at once.
 const PIECE: usize = 256 << 10;
@@ -107,11 +125,19 @@ impl Index {
         let mut sessions: BTreeSet<SessionKey> =
             keys(&self.journal.conn, "SELECT owner FROM state WHERE kind = ?1", [kind::JOURNAL])?;
         sessions.append(&mut keys(&self.conn, "SELECT session FROM cursors", [])?);
-        sessions.into_iter().try_for_each(|session| self.update(session))
+        self.update(sessions)
     }
 
-    /// Indexes the new turns of a session that have ended, or forgets a deleted session.
-    pub fn update(&mut self, session: SessionKey) -> Result<(), StoreError> {
+    /// Indexes the new turns of sessions that have ended, and forgets those that were deleted.
+    pub fn update(
+        &mut self,
+        sessions: impl IntoIterator<Item = SessionKey>,
+    ) -> Result<(), StoreError> {
+        sessions.into_iter().try_for_each(|session| self.update_one(session))?;
+        self.purge()
+    }
+
+    fn update_one(&mut self, session: SessionKey) -> Result<(), StoreError> {
         let mut indexed = self.cursor(session)?;
         let Some(journal) = state::journal(&self.journal.conn, session)? else {
             return if indexed.is_some() { self.forget(session) } else { Ok(()) };
@@ -165,29 +191,25 @@ impl Index {
         let sessions: Vec<String> =
             sessions.into_iter().map(|session| session.0.to_string()).collect();
         let sessions = format!("[{}]", sessions.join(","));
-        let tx = self.conn.transaction()?;
-        let mut best = tx.prepare_cached(
-            "SELECT rowid, at, who FROM documents WHERE documents MATCH ?1 \
-             AND rowid >> 36 IN (SELECT value FROM json_each(?2)) \
-             ORDER BY rank, at DESC LIMIT ?3",
+        let mut best = self.conn.prepare_cached(
+            "SELECT key, last, at, who FROM words JOIN documents ON key = words.rowid \
+             WHERE words MATCH ?1 AND key >> 36 IN (SELECT value FROM json_each(?2)) \
+             ORDER BY words.rank, at DESC LIMIT ?3",
         )?;
-        // Only for the hits: snippets of all matching documents would take long.
-        let mut snippet = tx.prepare_cached(
-            "SELECT snippet(documents, 2, ?3, ?4, '…', ?5) FROM documents \
-             WHERE documents MATCH ?1 AND rowid = ?2",
-        )?;
-        let [begin, end] = MARKS.map(String::from);
-        best.query_and_then(params![words, sessions, limit], |row| {
-            let key: i64 = row.get(0)?;
-            let text: String =
-                snippet.query_row(params![words, key, begin, end, AROUND], |row| row.get(0))?;
-            let code: i64 = row.get(2)?;
+        let mut rows = best.query(params![words, sessions, limit])?;
+        let mut hits = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (key, code): (i64, i64) = (row.get(0)?, row.get(3)?);
             let by = SPEAKERS.get(code as usize).copied();
             let by = by.ok_or_else(|| unknown("speaker", &code.to_string()))?;
-            let (session, seq, at) = (session_of(key), seq_of(key), Time(number(row, 1)?));
-            Ok(Found { session, seq, at, by, snippet: parts(&text) })
-        })?
-        .collect()
+            let (session, seq, at) = (session_of(key), seq_of(key), Time(number(row, 2)?));
+            let text = text_of(&mut self.journal, session, seq, number(row, 1)?)?;
+            // A session that was just deleted has no text.
+            if let Some(snippet) = snippet(&self.conn, &words, &text)? {
+                hits.push(Found { session, seq, at, by, snippet });
+            }
+        }
+        Ok(hits)
     }
 
     fn cursor(&self, session: SessionKey) -> Result<Option<(Seq, Time)>, StoreError> {
@@ -205,18 +227,14 @@ impl Index {
         (seq, at): (Seq, Time),
     ) -> Result<(), StoreError> {
         let conn = &self.conn;
-        for Document { seq, at, by, text } in documents {
-            let text = text.replace([MARKS[0], MARKS[1], '\0'], " ");
+        for Document { seq, last, at, by, text } in documents {
+            let (text, key) = (plain(&text), event_key(session, seq)?);
             if !text.trim().is_empty() {
-                conn.prepare_cached(
-                    "INSERT INTO documents (rowid, at, who, text) VALUES (?1, ?2, ?3, ?4)",
-                )?
-                .execute(params![
-                    event_key(session, seq)?,
-                    int(at.0),
-                    SPEAKERS.iter().position(|one| *one == by).map(|code| code as i64),
-                    text
-                ])?;
+                let who = SPEAKERS.iter().position(|one| *one == by).map(|code| code as i64);
+                conn.prepare_cached("INSERT INTO documents VALUES (?1, ?2, ?3, ?4)")?
+                    .execute(params![key, int(last), int(at.0), who])?;
+                conn.prepare_cached("INSERT INTO words (rowid, text) VALUES (?1, ?2)")?
+                    .execute(params![key, text])?;
             }
         }
         let cursor = "INSERT OR REPLACE INTO cursors (session, seq, at) VALUES (?1, ?2, ?3)";
@@ -227,14 +245,63 @@ impl Index {
     fn forget(&mut self, session: SessionKey) -> Result<(), StoreError> {
         let tx = self.conn.transaction()?;
         let journal = [event_key(session, 0)?, event_key(session, MAX_SEQ)?];
-        tx.execute("DELETE FROM documents WHERE rowid BETWEEN ?1 AND ?2", journal)?;
+        tx.execute(
+            "DELETE FROM words WHERE rowid IN \
+             (SELECT key FROM documents WHERE key BETWEEN ?1 AND ?2)",
+            journal,
+        )?;
+        tx.execute("DELETE FROM documents WHERE key BETWEEN ?1 AND ?2", journal)?;
         tx.execute("DELETE FROM cursors WHERE session = ?1", [session.0])?;
-        tx.commit()?;
+        tx.execute("UPDATE journal SET stale = 1", [])?;
+        Ok(tx.commit()?)
+    }
+
+    /// Removes the words of deleted sessions from the file, which is written again without them.
+    fn purge(&mut self) -> Result<(), StoreError> {
+        let stale = "SELECT stale FROM journal";
+        if !self.conn.query_row(stale, [], |row| row.get::<_, bool>(0))? {
+            return Ok(());
+        }
+        self.conn.execute("INSERT INTO words (words) VALUES ('optimize')", [])?;
         chores::shrink_all(&self.conn)?;
         // Deleted text must leave the write-ahead log, too.
         checkpoint(&self.conn, "TRUNCATE")?;
+        self.conn.execute("UPDATE journal SET stale = 0", [])?;
         Ok(())
     }
+}
+
+/// Returns the text of a message or a call; empty if its session was deleted.
+fn text_of(
+    journal: &mut Reader,
+    session: SessionKey,
+    seq: Seq,
+    last: Seq,
+) -> Result<String, StoreError> {
+    let mut turn = Turn::default();
+    let bounds = (seq.saturating_sub(1), last);
+    journal.visit(session, bounds, Order::Forward, is_lasting, |line| {
+        turn.line(line);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(turn.documents.into_iter().next().map(|found| plain(&found.text)).unwrap_or_default())
+}
+
+/// Returns a part of a text with these words in it; `None` if they are not.
+fn snippet(conn: &Connection, words: &str, text: &str) -> Result<Option<Vec<Part>>, StoreError> {
+    let [begin, end] = MARKS.map(String::from);
+    conn.prepare_cached("INSERT INTO hit (rowid, text) VALUES (1, ?1)")?.execute([text])?;
+    let found = conn
+        .prepare_cached("SELECT snippet(hit, 0, ?2, ?3, '…', ?4) FROM hit WHERE hit MATCH ?1")?
+        .query_row(params![words, begin, end, AROUND], |row| row.get(0))
+        .optional();
+    conn.prepare_cached("DELETE FROM hit")?.execute([])?;
+    Ok(found?.map(|text: String| parts(&text)))
+}
+
+/// Returns a text without characters that have another meaning here.
+fn plain(text: &str) -> String {
+    text.replace([MARKS[0], MARKS[1], '\0'], " ")
 }
 
 /// Opens the index if it fits this journal; otherwise makes a new one.
@@ -258,12 +325,13 @@ fn begin(path: &Path, generation: &str) -> Result<Connection, StoreError> {
         0 => {
             let tx = conn.transaction()?;
             tx.execute_batch(SCHEMA)?;
-            tx.execute("INSERT INTO journal VALUES (?1)", [generation])?;
+            tx.execute("INSERT INTO journal VALUES (?1, 0)", [generation])?;
             tx.pragma_update(None, "user_version", VERSION)?;
             tx.commit()?;
         }
         _ => return Err(StoreError::Damaged(format!("search index has version {version}"))),
     }
+    conn.execute_batch(HIT)?;
     let found: String = conn.query_row("SELECT generation FROM journal", [], |row| row.get(0))?;
     if found == generation {
         Ok(conn)

@@ -19,8 +19,9 @@ const TURN: usize = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Document {
-    /// The first line in the journal.
+    /// The first line in the journal, and the last one that changed the text.
     pub(super) seq: Seq,
+    pub(super) last: Seq,
     pub(super) at: Time,
     pub(super) by: Speaker,
     /// A message, or the title of a call.
@@ -92,7 +93,7 @@ impl Turn {
         let text = text.filter(|_| kind.is_none_or(|kind| kind == "text"));
         // Some agents send the text itself instead of the block.
         if let Some(text) = text.or_else(|| lossy_at(line.bytes, &content)) {
-            self.say(place, &text);
+            self.say(line, place, &text);
         }
     }
 
@@ -110,14 +111,15 @@ impl Turn {
         };
         if let Some(title) = title {
             self.bytes -= std::mem::take(&mut self.documents[place].text).len();
-            self.say(place, &title);
+            self.say(line, place, &title);
         }
     }
 
     /// Adds to a text up to its limit; the end of a very long message is not searchable.
-    fn say(&mut self, place: usize, more: &str) {
+    fn say(&mut self, line: &Line<'_>, place: usize, more: &str) {
         let more = &more[..more.floor_char_boundary(self.room(place))];
         self.documents[place].text.push_str(more);
+        self.documents[place].last = line.seq;
         self.bytes += more.len();
     }
 
@@ -127,7 +129,7 @@ impl Turn {
 
     fn begin(&mut self, line: &Line<'_>, by: Speaker) -> usize {
         let (seq, at) = (line.seq, line.at);
-        self.documents.push(Document { seq, at, by, text: String::new() });
+        self.documents.push(Document { seq, last: seq, at, by, text: String::new() });
         self.documents.len() - 1
     }
 }

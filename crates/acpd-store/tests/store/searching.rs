@@ -90,7 +90,7 @@ fn a_message_is_found_by_its_words_when_its_turn_has_ended() {
     assert_eq!(index.find(&["parser".to_owned()], [SessionKey(1)], 1).unwrap().len(), 1);
 
     store.commit(vec![ended(1, 6)]);
-    index.update(SessionKey(1)).unwrap();
+    index.update([SessionKey(1)]).unwrap();
     assert_eq!(find(&mut index, &["parser"]).len(), 3);
     store.close();
 }
@@ -104,7 +104,7 @@ fn a_deleted_session_is_forgotten_to_the_last_byte() {
     let mut index = caught_up(dir.path());
     assert_eq!(find(&mut index, &["xyzzyplugh"]).len(), 1);
     store.commit(vec![Record::SessionRemoved { session: SessionKey(2) }]);
-    index.update(SessionKey(2)).unwrap();
+    index.update([SessionKey(2)]).unwrap();
     assert_eq!(find(&mut index, &["parser"]).len(), 2);
     assert_eq!(find(&mut index, &["xyzzyplugh"]).len(), 0);
     for file in ["search.db", "search.db-wal"] {
@@ -158,7 +158,7 @@ fn a_journal_that_was_put_back_is_indexed_as_it_is_now() {
     assert_eq!(find(&mut index, &["forgotten"]).len(), 0);
     assert_eq!(find(&mut index, &["parser"]).len(), 2);
     store.commit(vec![said(1, 6, "agent", "otherwise"), ended(1, 7)]);
-    index.update(SessionKey(1)).unwrap();
+    index.update([SessionKey(1)]).unwrap();
     assert_eq!(find(&mut index, &["otherwise"]).len(), 1);
     store.close();
 }
@@ -215,10 +215,10 @@ proptest! {
                 // The daemon never uses a key again, so it is told of each deletion in time.
                 Step::Remove { session } if live.remove(&session) => {
                     store.commit(vec![Record::SessionRemoved { session: SessionKey(session) }]);
-                    kept.update(SessionKey(session)).unwrap();
+                    kept.update([SessionKey(session)]).unwrap();
                 }
                 Step::End { .. } | Step::Remove { .. } => {}
-                Step::Update { session } => kept.update(SessionKey(session)).unwrap(),
+                Step::Update { session } => kept.update([SessionKey(session)]).unwrap(),
                 Step::Reopen => kept = index(dir.path()),
             }
         }
