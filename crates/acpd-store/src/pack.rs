@@ -130,44 +130,35 @@ impl Unpacked {
         let mut unpacked = Unpacked { key, heads, bytes: Vec::new() };
         let mut own = &all[split + 1..];
         for place in 0..columns.seq.len() {
-            unpacked.add(&columns, place, &mut own).ok_or_else(|| damaged("a line is cut"))??;
+            unpacked.add(&columns, place, &mut own)?;
         }
         Ok(unpacked)
     }
 
-    fn add(
-        &mut self,
-        columns: &Columns,
-        place: usize,
-        rest: &mut &[u8],
-    ) -> Option<Result<(), StoreError>> {
+    fn add(&mut self, columns: &Columns, place: usize, rest: &mut &[u8]) -> Result<(), StoreError> {
         let (seq, at, before) = match self.heads.last() {
             Some(last) => (last.seq, last.at.0, last.line.clone()),
             None => (0, 0, 0..0),
         };
-        let own;
-        (own, *rest) = rest.split_at_checked(*columns.own.get(place)?)?;
-        let (begin, end) = (*columns.begin.get(place)?, *columns.end.get(place)?);
-        if begin.max(end) > before.len() {
-            return None;
-        }
+        let (begin, end) = (value(&columns.begin, place)?, value(&columns.end, place)?);
+        let own = rest.split_at_checked(value(&columns.own, place)?);
+        let Some((own, later)) = own.filter(|_| begin.max(end) <= before.len()) else {
+            return Err(damaged("a line is cut"));
+        };
+        *rest = later;
         let start = self.bytes.len();
         self.bytes.extend_from_within(before.start..before.start + begin);
         self.bytes.extend(own);
         self.bytes.extend_from_within(before.end - end..before.end);
-        let kind = match kind_of(*columns.kind.get(place)?) {
-            Ok(kind) => kind,
-            Err(error) => return Some(Err(error)),
-        };
         self.heads.push(Head {
-            seq: seq.checked_add(*columns.seq.get(place)?)?,
-            pv: *columns.pv.get(place)?,
-            kind,
-            at: Time(at.wrapping_add(*columns.at.get(place)? as u64)),
-            origin: columns.origin.get(place)?.clone(),
+            seq: seq.wrapping_add(value(&columns.seq, place)?),
+            pv: value(&columns.pv, place)?,
+            kind: kind_of(value(&columns.kind, place)?)?,
+            at: Time(at.wrapping_add(value(&columns.at, place)? as u64)),
+            origin: value(&columns.origin, place)?,
             line: start..self.bytes.len(),
         });
-        Some(Ok(()))
+        Ok(())
     }
 
     pub(crate) fn lines(&self) -> impl DoubleEndedIterator<Item = Line<'_>> {
@@ -180,6 +171,10 @@ impl Unpacked {
             origin: head.origin.as_deref(),
         })
     }
+}
+
+fn value<T: Clone>(column: &[T], place: usize) -> Result<T, StoreError> {
+    column.get(place).cloned().ok_or_else(|| damaged("a column is cut"))
 }
 
 fn damaged(what: &str) -> StoreError {

@@ -93,9 +93,9 @@ impl Reader {
                 continue;
             }
             // The row has the present only. If that is past `upto`, search the journal.
-            let after = if last <= upto { last - 1 } else { 0 };
+            let bounds = if last <= upto { (last - 1, last) } else { (0, upto) };
             let is_state = |kind| kind == EventKind::State(state_key);
-            self.visit(session, (after, upto), Order::Backward, is_state, |line| {
+            self.visit(session, bounds, Order::Backward, is_state, |line| {
                 rows.push(line.row(session));
                 Ok(ControlFlow::Break(()))
             })?;
