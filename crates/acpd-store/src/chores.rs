@@ -31,10 +31,9 @@ use acpd_core::ids::{SessionKey, Time};
 use rusqlite::{Connection, params};
 
 use crate::checkpoint::checkpoint;
-use crate::code::{MAX_SEQ, event_key, int, session_of};
+use crate::code::{MAX_SEQ, event_key, int, number, session_of};
 use crate::connection::LOCK_WAIT;
 use crate::error::StoreError;
-use crate::lines::number;
 use crate::pack::pack;
 use crate::state::has_session;
 

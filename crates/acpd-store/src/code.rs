@@ -1,8 +1,10 @@
-//! Codes of enums and numbers in columns. Codes are part of the schema: never reuse one.
+//! Lines, enums and numbers in columns. Codes are part of the schema: never reuse one.
 
 use acp_wire::StateKey;
-use acpd_core::ids::{Seq, SessionKey};
-use acpd_core::record::EventKind;
+use acpd_core::ids::{Seq, SessionKey, Time};
+use acpd_core::record::{EventKind, EventRow};
+use bytes::Bytes;
+use rusqlite::RowIndex;
 
 use crate::error::StoreError;
 
@@ -59,6 +61,48 @@ pub(crate) fn kind_of(code: i64) -> Result<EventKind, StoreError> {
     let mut kinds = kinds.into_iter().chain(STATE_KEYS.map(State));
     let kind = kinds.find(|kind| kind_code(*kind) == code);
     kind.ok_or_else(|| unknown("event kind", &code.to_string()))
+}
+
+/// A line of a journal where it was read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Line<'r> {
+    pub(crate) seq: Seq,
+    pub(crate) pv: u8,
+    pub(crate) kind: EventKind,
+    pub(crate) at: Time,
+    pub(crate) bytes: &'r [u8],
+    pub(crate) origin: Option<&'r str>,
+}
+
+impl<'r> Line<'r> {
+    /// Reads a row of the columns `key, pv, kind, at, line, origin`.
+    pub(crate) fn read(row: &'r rusqlite::Row<'_>) -> Result<Line<'r>, StoreError> {
+        Ok(Line {
+            seq: seq_of(row.get(0)?),
+            pv: row.get(1)?,
+            kind: kind_of(row.get(2)?)?,
+            at: Time(number(row, 3)?),
+            bytes: row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?,
+            origin: row.get_ref(5)?.as_str_or_null().map_err(rusqlite::Error::from)?,
+        })
+    }
+
+    pub(crate) fn row(&self, session: SessionKey) -> EventRow {
+        EventRow {
+            session,
+            seq: self.seq,
+            pv: self.pv,
+            kind: self.kind,
+            at: self.at,
+            line: Bytes::copy_from_slice(self.bytes),
+            origin: self.origin.map(str::to_owned),
+        }
+    }
+}
+
+/// An unsigned number, stored with its bits.
+pub(crate) fn number(row: &rusqlite::Row<'_>, column: impl RowIndex) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(|value| value as u64)
 }
 
 /// The error of a code that no acpd with this schema writes.

@@ -27,10 +27,10 @@ use acpd_sys::paths::Paths;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, params};
 
+use crate::code::number;
 use crate::connection::LOCK_WAIT;
 use crate::error::{OpenError, StoreError};
 use crate::files::{remove_files, with_end};
-use crate::lines::number;
 use crate::state::kind;
 use crate::{checkpoint, chores, schema};
 

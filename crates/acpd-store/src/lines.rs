@@ -8,51 +8,13 @@
 
 use std::ops::ControlFlow;
 
-use acpd_core::ids::{Seq, SessionKey, Time};
-use acpd_core::record::{EventKind, EventRow};
-use bytes::Bytes;
-use rusqlite::{Connection, RowIndex, StatementStatus};
+use acpd_core::ids::{Seq, SessionKey};
+use acpd_core::record::EventKind;
+use rusqlite::{Connection, StatementStatus};
 
-use crate::code::{MAX_SEQ, event_key, kind_of, seq_of};
+use crate::code::{Line, MAX_SEQ, event_key, kind_of};
 use crate::error::StoreError;
 use crate::pack::Unpacked;
-
-/// A line of a journal where it was read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Line<'r> {
-    pub(crate) seq: Seq,
-    pub(crate) pv: u8,
-    pub(crate) kind: EventKind,
-    pub(crate) at: Time,
-    pub(crate) bytes: &'r [u8],
-    pub(crate) origin: Option<&'r str>,
-}
-
-impl<'r> Line<'r> {
-    /// Reads a row of the columns `key, pv, kind, at, line, origin`.
-    pub(crate) fn read(row: &'r rusqlite::Row<'_>) -> Result<Line<'r>, StoreError> {
-        Ok(Line {
-            seq: seq_of(row.get(0)?),
-            pv: row.get(1)?,
-            kind: kind_of(row.get(2)?)?,
-            at: Time(number(row, 3)?),
-            bytes: row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?,
-            origin: row.get_ref(5)?.as_str_or_null().map_err(rusqlite::Error::from)?,
-        })
-    }
-
-    pub(crate) fn row(&self, session: SessionKey) -> EventRow {
-        EventRow {
-            session,
-            seq: self.seq,
-            pv: self.pv,
-            kind: self.kind,
-            at: self.at,
-            line: Bytes::copy_from_slice(self.bytes),
-            origin: self.origin.map(str::to_owned),
-        }
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
@@ -191,9 +153,4 @@ impl Lines<'_> {
     fn key(&self, seq: Seq) -> Result<i64, StoreError> {
         event_key(self.session, seq.min(MAX_SEQ))
     }
-}
-
-/// An unsigned number, stored with its bits.
-pub(crate) fn number(row: &rusqlite::Row<'_>, column: impl RowIndex) -> rusqlite::Result<u64> {
-    row.get::<_, i64>(column).map(|value| value as u64)
 }

@@ -17,9 +17,8 @@ use memchr::{memchr, memrchr};
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
-use crate::code::{MAX_SEQ, event_key, int, kind_code, kind_of};
+use crate::code::{Line, MAX_SEQ, event_key, int, kind_code, kind_of};
 use crate::error::StoreError;
-use crate::lines::Line;
 
 /// Bytes of lines in a pack, and own bytes of them; the last line may exceed both.
 const PLAIN: usize = 1 << 20;

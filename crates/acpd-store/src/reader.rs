@@ -11,10 +11,10 @@ use acpd_core::record::{EventKind, EventRow, Row, ValueKey};
 use bytes::Bytes;
 use rusqlite::{Connection, params};
 
-use crate::code::STATE_KEYS;
+use crate::code::{Line, STATE_KEYS};
 use crate::connection::{LOCK_WAIT, connect};
 use crate::error::StoreError;
-use crate::lines::{Line, Lines, Order};
+use crate::lines::{Lines, Order};
 use crate::pack::Unpacked;
 use crate::state::{self, kind};
 

@@ -6,9 +6,8 @@ use std::path::Path;
 use acpd_core::ids::{Seq, SessionKey};
 use rusqlite::params;
 
-use crate::code::{MAX_SEQ, event_key, seq_of};
+use crate::code::{MAX_SEQ, event_key, number, seq_of};
 use crate::error::{OpenError, StoreError};
-use crate::lines::number;
 use crate::reader::Reader;
 
 /// Lines per transaction.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use acpd_api::{Amount, Cost, Tokens, UsageBy, UsageParams, UsageTotal};
 use rusqlite::Row;
 
+use crate::code::number;
 use crate::error::StoreError;
-use crate::lines::number;
 use crate::reader::Reader;
 
 impl Reader {

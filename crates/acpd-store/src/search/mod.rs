@@ -25,11 +25,11 @@ use rusqlite::{Connection, OptionalExtension, Params, params};
 
 use crate::checkpoint::checkpoint;
 use crate::chores;
-use crate::code::{MAX_SEQ, SEQ_BITS, event_key, int, seq_of, session_of, unknown};
+use crate::code::{MAX_SEQ, SEQ_BITS, event_key, int, number, seq_of, session_of, unknown};
 use crate::connection::{LOCK_WAIT, connect};
 use crate::error::{OpenError, StoreError};
 use crate::files::remove_files;
-use crate::lines::{Order, number};
+use crate::lines::Order;
 use crate::reader::{Reader, is_lasting};
 use crate::state::{self, kind};
 use turn::{Document, Turn};

@@ -8,7 +8,7 @@ use acpd_api::{Speaker, method};
 use acpd_core::ids::{Seq, Time};
 use acpd_core::record::EventKind;
 
-use crate::lines::Line;
+use crate::code::Line;
 
 const UPDATE: &[&str] = &["params", "update"];
 
