@@ -130,14 +130,16 @@ fn disk(bench: &Bench) -> Result<f64> {
     if home.read(&["daemon", "start"]).is_err() {
         // A build that compresses nothing.
         home.configure(&usual)?;
+        home.read(&["daemon", "start"])?;
     }
+    home.stop()?;
     let size = || {
         let files = fs::read_dir(home.path("state")).into_iter().flatten().flatten();
         files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum::<u64>()
     };
+    let before = size();
     let mut client = bench.client()?;
     let session = client.session(&bench.work())?;
-    let before = size();
     client.prompt(&session, "text 20", |_| ())?;
     client.call("session/close", &json!({"sessionId": session}))?;
     let (mut last, mut same) = (0, 0);
@@ -148,7 +150,7 @@ fn disk(bench: &Bench) -> Result<f64> {
     }
     home.stop()?;
     home.configure(&usual)?;
-    Ok((last.saturating_sub(before)) as f64 / TEXT.len() as f64)
+    Ok((size().saturating_sub(before)) as f64 / TEXT.len() as f64)
 }
 
 fn load(bench: &Bench) -> Result<f64> {
