@@ -1,7 +1,7 @@
 //! Logins: what tells their state, what waits for them, and what goes on after them.
 
 use acpd_core::ids::ClientId;
-use acpd_core::profile::{Profile, Services, Sharing};
+use acpd_core::profile::{Services, Sharing};
 use acpd_core::{HostEvent, Input, StopStep};
 use serde_json::{Value, json};
 
@@ -30,13 +30,6 @@ fn refused(bench: Bench) -> (Bench, ClientId) {
     bench.got(a);
     bench.agent_refuses(&prompt, -32000);
     (bench, a)
-}
-
-/// A client's prompt in `s` is refused for want of a login: the only line that it gets.
-#[track_caller]
-fn expect_refusal(bench: &mut Bench, client: ClientId, id: u64) {
-    let got = bench.got(client);
-    assert_eq!((got.len(), &got[0]["id"], reason(&got[0])), (1, &json!(id), "needs_login"));
 }
 
 #[test]
@@ -88,27 +81,22 @@ fn a_new_prompt_of_a_person_tries_without_a_login() {
 }
 
 #[test]
-fn a_refused_restore_answers_the_newest_prompt_and_keeps_the_others() {
-    let (mut bench, a, resume) = Bench::new().with_restoring("s", "session/resume");
-    bench.prompt(a, &json!(2), "s", "two");
-    bench.prompt(a, &json!(3), "s", "three");
-    bench.agent_refuses(&resume, -32000);
-    expect_refusal(&mut bench, a, 3);
-    bench.log_in(a);
-    bench.resume_and_expect("two");
-}
-
-#[test]
-fn a_refused_restore_answers_the_newest_prompt_that_somebody_waits_for() {
-    let (mut bench, a, resume) = Bench::new().with_restoring("s", "session/resume");
-    bench.prompt(a, &json!(2), "s", "two");
-    let b = bench.plain();
-    bench.prompt(b, &json!(1), "s", "three");
-    bench.leave(b);
-    bench.agent_refuses(&resume, -32000);
-    expect_refusal(&mut bench, a, 2);
-    bench.log_in(a);
-    bench.resume_and_expect("three");
+fn a_refused_restore_answers_the_newest_prompt_that_somebody_waits_for_and_keeps_the_others() {
+    for (sender_leaves, refused, kept) in [(false, 3, "two"), (true, 2, "three")] {
+        let (mut bench, a, resume) = Bench::new().with_restoring("s", "session/resume");
+        bench.prompt(a, &json!(2), "s", "two");
+        let sender = if sender_leaves { bench.plain() } else { a };
+        bench.prompt(sender, &json!(3), "s", "three");
+        if sender_leaves {
+            bench.leave(sender);
+        }
+        bench.agent_refuses(&resume, -32000);
+        let got = bench.got(a);
+        assert_eq!((got.len(), &got[0]["id"]), (1, &json!(refused)), "{got:?}");
+        assert_eq!(reason(&got[0]), "needs_login");
+        bench.log_in(a);
+        bench.resume_and_expect(kept);
+    }
 }
 
 #[test]
@@ -377,24 +365,13 @@ fn an_agent_whose_credentials_ran_out_is_started_anew_and_gets_the_prompt_again(
 }
 
 #[test]
-fn credentials_that_are_still_good_are_not_at_fault() {
-    let (mut bench, a) = with_credentials();
-    bench.pass(59_000);
-    bench.refuse_prompt(a, 2, "s", "two", -32000);
-    assert_stops(&mut bench, "needs_login", 0);
-}
-
-#[test]
-fn a_prompt_that_the_agent_has_begun_to_work_on_is_not_given_to_it_again() {
-    let (mut bench, a) = with_credentials();
-    bench.pass(60_000);
-    let prompt = bench.start_turn(a, 2, "s", "two");
-    bench.chunk("s", "I delete it now");
-    bench.agent_refuses(&prompt, -32000);
-    assert_eq!(reason(&bench.answer(a, 2)), "interrupted");
-    bench.agent_dies();
-    bench.heard_one("session/resume");
-    assert_eq!(bench.state("s"), "restoring");
+fn credentials_are_at_fault_once_they_ran_out_also_while_the_machine_is_asleep() {
+    for (slept, login, stops) in [(59_000, "needs_login", 0), (60_000, "unknown", 1)] {
+        let (mut bench, a) = with_credentials();
+        bench.feed(Input::Slept(slept));
+        bench.refuse_prompt(a, 2, "s", "two", -32000);
+        assert_stops(&mut bench, login, stops);
+    }
 }
 
 #[test]
@@ -461,48 +438,42 @@ fn a_deadline_that_is_set_while_the_store_fails_is_not_put_off_by_what_was_befor
     assert_eq!(bench.stops, [StopStep::CloseStdin, StopStep::Term]);
 }
 
-/// A prompt was given to a process whose credentials have run out.
-fn in_doubt(change: impl FnOnce(&mut Profile)) -> (Bench, ClientId, Value) {
-    let (mut bench, a) = Bench::with(change).with_client_of(&json!({"notices":true}));
-    bench.used_session(a, "s");
-    bench.feed_process(HostEvent::CredentialsGood { left: 0 });
-    let prompt = bench.start_turn(a, 2, "s", "two");
-    bench.got(a);
-    (bench, a, prompt)
-}
-
 #[test]
-fn a_prompt_on_which_the_agent_has_worked_is_not_given_again() {
+fn a_prompt_is_given_again_unless_the_agent_has_worked_on_it() {
+    let update = |update: Value| json!({"method":"session/update","params":{"sessionId":"s","update":update}});
+    let commands = json!({"sessionUpdate":"available_commands_update","availableCommands":[]});
+    let text = json!({"type":"text","text":"I delete it now"});
+    let chunk = json!({"sessionUpdate":"agent_message_chunk","content":text});
     let file = json!({"sessionId":"s","path":"/w/x","content":"more"});
     let file = json!({"id":77,"method":"fs/write_text_file","params":file});
     let call = json!({"serverId":"x","requestId":"r","method":"tools/call"});
     let call = json!({"id":77,"method":"mcp/message","params":call});
     let subagent = json!({"sessionUpdate":"subagent_update","sessionId":"c"});
-    let subagent = json!({"method":"session/update","params":{"sessionId":"s","update":subagent}});
-    for said in [file, call, subagent] {
-        let fs = Services { fs: true, terminal: false };
-        let (mut bench, _, prompt) = in_doubt(|profile| profile.services = fs);
+    for (said, again) in [
+        (update(commands), true),
+        (update(chunk), false),
+        (file, false),
+        (call, false),
+        (update(subagent), false),
+    ] {
+        let services = Services { fs: true, terminal: false };
+        let (mut bench, a) = Bench::with(|profile| profile.services = services).with_used();
+        bench.feed_process(HostEvent::CredentialsGood { left: 0 });
+        let prompt = bench.start_turn(a, 2, "s", "two");
         bench.agent(&said);
-        if said["id"].is_null() {
+        if said["params"]["update"]["sessionId"] == "c" {
             bench.chunk("c", "deleted");
         }
         bench.heard();
         bench.agent_refuses(&prompt, -32000);
+        if !again {
+            assert_eq!(reason(&bench.answer(a, 2)), "interrupted", "{said}");
+        }
         bench.agent_dies();
         bench.answers("session/resume", &json!({}));
-        assert_eq!(methods(&bench.heard()), Vec::<String>::new(), "{said}");
+        let expected = if again { vec!["session/prompt"] } else { Vec::new() };
+        assert_eq!(methods(&bench.heard()), expected, "{said}");
     }
-}
-
-#[test]
-fn a_prompt_is_given_again_although_the_agent_told_its_commands() {
-    let (mut bench, _, prompt) = in_doubt(|_| {});
-    let commands = json!({"sessionUpdate":"available_commands_update","availableCommands":[]});
-    bench.send_update("s", &commands);
-    bench.agent_refuses(&prompt, -32000);
-    bench.agent_dies();
-    bench.answers("session/resume", &json!({}));
-    assert_eq!(methods(&bench.heard()), ["session/prompt"]);
 }
 
 #[test]
@@ -544,14 +515,6 @@ fn a_setting_that_is_refused_for_old_credentials_wants_no_login() {
     bench.ask(a, 5, "session/set_mode", &json!({"sessionId":"s","modeId":"m"}));
     bench.refuses("session/set_mode", -32000);
     assert_eq!((reason(&bench.answer(a, 5)), bench.stops.len()), ("interrupted", 1));
-}
-
-#[test]
-fn credentials_run_out_while_the_machine_is_asleep() {
-    let (mut bench, a) = with_credentials();
-    bench.feed(Input::Slept(60_000));
-    bench.refuse_prompt(a, 2, "s", "two", -32000);
-    assert_stops(&mut bench, "unknown", 1);
 }
 
 #[test]
