@@ -1,7 +1,5 @@
 //! The order of what clients and agents get: what ends comes before what begins.
 
-use acpd_api::{Amount, Cost};
-use acpd_core::profile::{BudgetLimit, WhenOver};
 use serde_json::json;
 
 use crate::bench::{AGENT, Bench, methods, words};
@@ -33,6 +31,7 @@ fn an_agent_gets_its_answers_before_the_next_prompt() {
     bench.end_turn(&one);
     let heard = bench.heard();
     assert_eq!((&heard[0]["id"], &heard[1]["method"]), (&json!(7), &json!("session/prompt")));
+    assert_eq!(heard[0]["result"]["outcome"]["outcome"], "cancelled");
 }
 
 #[test]
@@ -45,6 +44,7 @@ fn a_question_is_withdrawn_before_its_turn_ends() {
     let got = words(&bench.got(a));
     let ends = ["$/cancel_request", "_acpd/session_state", "_acpd/turn_ended", "result 1"];
     assert_eq!(got[..4], ends, "{got:?}");
+    assert!(!got.contains(&"_acpd/answered".to_owned()), "nobody answered it: {got:?}");
 }
 
 #[test]
@@ -59,21 +59,6 @@ fn prompts_are_refused_before_clients_hear_that_acpd_was_stopped() {
     let b = bench.open();
     bench.say(b, &json!({"id":1,"method":"_acpd/daemon/stop"}));
     bench.expect(a, ["error 2", "_acpd/daemon/stopped"]);
-}
-
-#[test]
-fn a_used_up_budget_is_told_in_the_turn_that_has_used_it_up() {
-    let mut bench = Bench::with_shims();
-    let per_day = Cost { amount: Amount::from_units(5.0).unwrap(), currency: "USD".into() };
-    let budget = BudgetLimit { per_day, when_over: WhenOver::Warn };
-    bench.configure(|config| config.budget = Some(budget));
-    let (mut bench, a) = bench.with_noticed();
-    let one = bench.start_turn(a, 1, "s", "one");
-    let cost = json!({"amount":5.25,"currency":"USD"});
-    bench.send_update("s", &json!({"sessionUpdate":"usage_update","used":1,"size":2,"cost":cost}));
-    bench.got(a);
-    bench.end_turn(&one);
-    assert_eq!(words(&bench.got(a))[..2], ["_acpd/notice", "_acpd/turn_ended"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use acpd_core::ids::ClientId;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::Bench;
 use crate::questions::{asks, pending, run};
 
 /// A client of the session that shows notices, and says who it is.
@@ -105,18 +105,6 @@ fn a_connection_without_a_name_says_who_it_is_with_its_answer_and_names_are_boun
         bench.leave(other);
         assert_eq!(told(&bench.got(zed), "_acpd/answered")["by"], expected);
     }
-}
-
-#[test]
-fn a_question_that_nobody_answered_is_only_taken_back() {
-    let (mut bench, _, prompt) = Bench::new().in_turn("go");
-    let zed = named(&mut bench, "zed", None);
-    asks(&mut bench, 7, &run("make"));
-    bench.got(zed);
-    bench.end_turn(&prompt);
-    let got = words(&bench.got(zed));
-    assert!(got.contains(&"$/cancel_request".to_owned()), "{got:?}");
-    assert!(!got.contains(&"_acpd/answered".to_owned()), "{got:?}");
 }
 
 #[test]
