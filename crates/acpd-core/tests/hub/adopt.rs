@@ -46,36 +46,29 @@ fn relay_list(bench: &mut Bench, client: ClientId, params: Value) -> Value {
 }
 
 #[test]
-fn a_list_leaves_out_what_is_not_known_and_takes_a_title_from_the_agent() {
+fn a_list_has_what_only_the_agent_knows_and_leaves_out_what_nobody_knows() {
     let (mut bench, a) = bench(Bench::new).with_begun();
     bench.session(a, "t");
     let asked = relay_list(&mut bench, a, json!({"cwd":"/w"}));
-    let others = json!([{"sessionId":"s","cwd":"/w","title":"Ours"}, {"sessionId":"x","cwd":"/w"}]);
-    bench.agent_answers(&asked, &json!({"sessions":others}));
-    let got = bench.got(a);
-    let sessions = got[0]["result"]["sessions"].as_array().unwrap();
-    let entry = |id| sessions.iter().find(|entry| entry["sessionId"] == id).unwrap();
-    assert_eq!(entry("s")["title"], "Ours");
-    assert_eq!(entry("t").get("title"), None, "null is too much for some clients");
-    assert_eq!(*entry("x"), json!({"sessionId":"x","cwd":"/w","archived":false}));
-}
-
-#[test]
-fn a_list_has_what_only_the_agent_knows() {
-    let (mut bench, a) = bench(Bench::new).with_begun();
-    let asked = relay_list(&mut bench, a, json!({"cwd":"/w"}));
     assert_eq!(asked["params"], json!({"cwd":"/w"}));
     let others = json!([
-        {"sessionId":"s","cwd":"/w"},
         {"sessionId":"x","cwd":"/w","title":"X","updatedAt":"2026-01-01T00:00:00Z"},
+        {"sessionId":"z","cwd":"/w"},
+        {"sessionId":"s","cwd":"/w","title":"Ours"},
         {"sessionId":"nowhere"},
     ]);
     bench.agent_answers(&asked, &json!({"sessions":others,"nextCursor":"2"}));
     let got = bench.got(a);
-    assert_eq!(ids(&got[0]), ["s", "x"]);
-    let mut expected = others[1].clone();
-    expected["archived"] = json!(false);
-    assert_eq!(got[0]["result"]["sessions"][1], expected);
+    let sessions = got[0]["result"]["sessions"].as_array().unwrap();
+    let entry = |id: &str| sessions.iter().find(|entry| entry["sessionId"] == id).unwrap();
+    assert_eq!(sessions.len(), 4);
+    assert_eq!(entry("s")["title"], "Ours", "the agent has given it one");
+    assert_eq!(entry("t").get("title"), None, "null is too much for some clients");
+    for other in &others.as_array().unwrap()[..2] {
+        let mut expected = other.clone();
+        expected["archived"] = json!(false);
+        assert_eq!(*entry(other["sessionId"].as_str().unwrap()), expected);
+    }
 
     let cursor = got[0]["result"]["nextCursor"].clone();
     let asked = relay_list(&mut bench, a, json!({"cursor":cursor}));

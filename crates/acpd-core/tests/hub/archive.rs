@@ -25,16 +25,6 @@ fn listed(bench: &mut Bench, params: &Value) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn what_acpd_offers_is_said_whatever_the_agent_can() {
-    let mut bench = Bench::new();
-    let a = bench.connect(&json!({}));
-    let can = &bench.got(a)[0]["result"]["agentCapabilities"]["sessionCapabilities"];
-    for name in ["list", "archive", "status", "title"] {
-        assert_eq!(can[name], json!({}), "{name}");
-    }
-}
-
-#[test]
 fn a_status_changes_nothing() {
     let (mut bench, a) = Bench::used();
     let before = (bench.snapshot.clone(), bench.journal.clone());
@@ -55,19 +45,23 @@ fn a_status_changes_nothing() {
     assert_eq!(bench.spawned.len(), spawned, "nobody is woken");
     assert_eq!(bench.heard(), Vec::<Value>::new());
     assert_eq!(journal, bench.journal);
-    let unknown = ask(&mut bench, b, "session/status", &json!({"sessionId":"nobody"}));
-    assert_eq!(unknown["error"]["code"], -32002);
-    assert_eq!(unknown["error"]["data"]["sessionId"], "nobody");
+    for method in ["session/status", "session/archive", "session/unarchive"] {
+        let unknown = ask(&mut bench, b, method, &json!({"sessionId":"nobody"}));
+        assert_eq!(unknown["error"]["code"], -32002, "{method}");
+        assert_eq!(unknown["error"]["data"]["sessionId"], "nobody", "{method}");
+    }
 }
 
 #[test]
-fn who_only_watches_may_ask_for_the_status() {
+fn who_only_watches_may_ask_for_the_status_and_nothing_else() {
     let (mut bench, _) = Bench::begun();
     let b = bench.plain();
-    ask(&mut bench, b, "_acpd/session/attach", &json!({"ref":{"session":"s"},"role":"observer"}));
-    let params = json!({"sessionId":"s"});
+    bench.observe(b, "s");
+    let params = json!({"sessionId":"s","cwd":"/w","title":"Mine"});
     assert_eq!(ask(&mut bench, b, "session/status", &params)["result"]["status"], "open");
-    assert!(ask(&mut bench, b, "session/archive", &params)["error"].is_object());
+    for method in ["session/archive", "session/set_title"] {
+        assert!(ask(&mut bench, b, method, &params)["error"].is_object(), "{method}");
+    }
 }
 
 #[test]
@@ -111,27 +105,12 @@ fn the_archive_closes_a_session_and_keeps_it_out_of_lists() {
 }
 
 #[test]
-fn what_is_no_session_is_not_put_away() {
-    let mut bench = Bench::new();
-    for method in ["session/archive", "session/unarchive"] {
-        let unknown = bench.command(method, &json!({"sessionId":"nobody"}));
-        assert_eq!(unknown["error"]["code"], -32002, "{method}");
-    }
-}
-
-#[test]
-fn a_turn_ends_with_the_archive() {
+fn a_turn_ends_with_the_archive_which_outlives_the_daemon() {
     let mut bench = Bench::able(&json!({"sessionCapabilities":{"resume":{},"close":{}}}));
     let (a, _) = bench.running("s", "go");
     about(&mut bench, "session/archive");
     assert!(words(&bench.got(a)).iter().any(|word| word.ends_with(" 1")), "its prompt is answered");
     assert_eq!(bench.show("s")["archived"], true);
-}
-
-#[test]
-fn the_archive_outlives_the_daemon() {
-    let (mut bench, _) = Bench::used();
-    about(&mut bench, "session/archive");
     bench.reboot();
     assert_eq!(listed(&mut bench, &json!({"archived":"only"})), [("s".to_owned(), true)]);
     bench.pass(60_000);

@@ -124,14 +124,6 @@ fn a_name_is_no_title() {
 }
 
 #[test]
-fn who_only_watches_gives_no_title() {
-    let (mut bench, _) = Bench::begun();
-    let b = bench.plain();
-    bench.ask(b, 1, "_acpd/session/attach", &json!({"ref":{"session":"s"},"role":"observer"}));
-    assert!(set(&mut bench, b, &json!("Mine"))["error"].is_object());
-}
-
-#[test]
 fn an_agent_that_says_nothing_to_a_title_is_idle_all_the_same() {
     let mut bench = Bench::with(|profile| profile.idle_timeout = 60_000);
     bench.capabilities = Some(json!({"sessionCapabilities":{"resume":{},"title":{}}}));
@@ -247,12 +239,15 @@ fn facts_of_a_session_are_patched() {
 
 #[test]
 fn fact_that_is_taken_away_is_not_kept() {
+    for (name, other) in [("updatedAt", "title"), ("title", "updatedAt")] {
+        let (mut bench, a) = Bench::begun();
+        facts(&mut bench, a, &json!({name:"x","more":1}));
+        let (told, _) = facts(&mut bench, a, &json!({name:null}));
+        assert_eq!(told, json!({"sessionUpdate":"session_info_update",name:null,"more":1}));
+        let (told, _) = facts(&mut bench, a, &json!({other:"y"}));
+        assert_eq!(told, json!({"sessionUpdate":"session_info_update",other:"y","more":1}));
+    }
     let (mut bench, a) = Bench::begun();
-    facts(&mut bench, a, &json!({"updatedAt":"x","more":1}));
-    let (told, _) = facts(&mut bench, a, &json!({"updatedAt":null}));
-    assert_eq!(told, json!({"sessionUpdate":"session_info_update","updatedAt":null,"more":1}));
-    let (told, _) = facts(&mut bench, a, &json!({"title":"Fix"}));
-    assert_eq!(told, json!({"sessionUpdate":"session_info_update","title":"Fix","more":1}));
     facts(&mut bench, a, &json!({"big":"x".repeat(20_000)}));
     let (told, _) = facts(&mut bench, a, &json!({"title":"Fix"}));
     assert_eq!(told.get("big"), None, "what is too big is not kept");

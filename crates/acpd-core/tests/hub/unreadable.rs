@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::bench::Bench;
 use crate::questions::{alone, asks, options, pending, run, with_policy};
-use crate::titles::{listed, told};
+use crate::titles::listed;
 use crate::watch::doing;
 
 /// JSON that is in the place of something else, or that no type of Rust holds.
@@ -111,26 +111,6 @@ fn a_list_of_updates_is_as_many_lines() {
     let got = bench.got(a);
     let updates: Vec<_> = got.iter().map(|line| &line["params"]["update"]).collect();
     assert_eq!(updates, [&chunk("one"), &chunk("two")]);
-}
-
-#[test]
-fn news_without_a_title_keeps_the_title_in_a_replay() {
-    let (mut bench, a) = Bench::begun();
-    let info = |more: Value| {
-        let mut update = json!({"sessionUpdate":"session_info_update"});
-        update.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":update}})
-    };
-    bench.agent(&info(json!({"_meta":{"x":0}})));
-    assert_eq!(bench.got(a).remove(0), info(json!({"_meta":{"x":0}})), "there is no title yet");
-    bench.agent(&info(json!({"title":"Mine"})));
-    bench.agent(&info(json!({"_meta":{"x":1}})));
-    assert_eq!(told(&bench.got(a)), ["Mine", "Mine"]);
-    bench.agent(&info(json!({"title":null})));
-    bench.agent(&info(json!({"_meta":{"x":2}})));
-    let got = bench.got(a);
-    assert_eq!(got[0]["params"]["update"]["title"], Value::Null);
-    assert_eq!(got[1]["params"]["update"].get("title"), None);
 }
 
 #[test]
