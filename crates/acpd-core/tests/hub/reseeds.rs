@@ -243,11 +243,3 @@ fn nobody_is_asked_to_go_on_with_what_a_person_has_cancelled_or_followed_up() {
     cut_off(&mut bench);
     bench.expect_prompt("another thing");
 }
-
-#[test]
-fn without_being_told_so_acpd_asks_nobody_to_go_on() {
-    let (mut bench, a) = Bench::used();
-    bench.start_turn(a, 2, "s", "go");
-    cut_off(&mut bench);
-    assert_eq!(bench.heard(), Vec::<Value>::new());
-}

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::bench::{Bench, methods, words};
+use crate::bench::{Bench, methods};
 use crate::steps::{hint, reason};
 
 const DAY: u64 = 24 * 60 * 60_000;
@@ -145,18 +145,6 @@ fn its_name_and_its_id_can_be_used_again_meanwhile() {
 }
 
 #[test]
-fn what_waits_in_a_session_that_is_deleted_is_answered() {
-    let (mut bench, a, _) = keeping().in_turn("one");
-    bench.prompt(a, &json!(2), "s", "two");
-    bench.got(a);
-    bench.command("_acpd/session/remove", &json!({"session":"s"}));
-    let told = words(&bench.got(a));
-    assert!(told.contains(&"error 2".to_owned()), "{told:?}");
-    assert!(told.iter().any(|word| word.ends_with(" 1")), "{told:?}");
-    assert!(bench.snapshot.turns.is_empty());
-}
-
-#[test]
 fn whose_session_is_deleted_hears_how_it_comes_back_if_it_does() {
     for (keep, now) in [(DAY, false), (DAY, true), (0, false)] {
         let mut bench = keeping();
@@ -171,5 +159,8 @@ fn whose_session_is_deleted_hears_how_it_comes_back_if_it_does() {
             let kept = "`acpctl session undo s` brings it back";
             assert_eq!(hint(refused), if keep > 0 && !now { kept } else { "" });
         }
+        assert!(bench.snapshot.turns.is_empty());
+        bench.prompt(a, &json!(3), "s", "again");
+        assert_eq!(bench.answer(a, 3)["error"]["code"], -32002);
     }
 }
