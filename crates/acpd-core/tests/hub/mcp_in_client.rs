@@ -213,18 +213,6 @@ fn an_agent_may_call_a_server_before_it_has_answered_who_declared_it() {
 }
 
 #[test]
-fn an_agent_that_does_not_take_such_servers_gets_none_and_that_is_told() {
-    let (mut bench, a) = Bench::new().with_client_of(&json!({"notices":true}));
-    let other = json!({"name":"x","command":"x","args":[],"env":[]});
-    let params = json!({"cwd":"/w","mcpServers":[server("tools", "mine"), other]});
-    let request = bench.relay(a, 1, "session/new", &params);
-    assert_eq!(request["params"]["mcpServers"], json!([other]));
-    bench.agent_answers(&request, &json!({"sessionId":"s"}));
-    let expected = "the MCP server `tools` of the client was left out: agent `gem` does not take servers of type `acp`";
-    assert_eq!(notices(&bench.got(a)), [expected]);
-}
-
-#[test]
 fn what_nobody_has_is_refused() {
     let (mut bench, a, b) = bench().with_two_clients();
     let tools = session(&mut bench, a, "s", "mine");
@@ -238,6 +226,10 @@ fn what_nobody_has_is_refused() {
     }
     bench.agent(&json!({"jsonrpc":"2.0","method":"mcp/message","params":{"serverId":tools}}));
     assert_eq!((bench.got(a), bench.got(b), bench.heard()), (vec![], vec![], vec![]));
+    // It is no request of a client.
+    let params = json!({"serverId":tools,"requestId":"r","method":"tools/list"});
+    assert_eq!(bench.call(a, "mcp/message", &params)["error"]["code"], -32601);
+    assert_eq!(bench.heard(), Vec::<Value>::new());
     // A session that was closed has no servers any more.
     bench.ask(a, 3, "session/close", &json!({"sessionId":"s"}));
     bench.heard();
@@ -328,14 +320,6 @@ fn news_of_a_server_go_to_the_call_that_they_are_about() {
     bench.heard();
     bench.say(a, &news("mine", "r-1"));
     assert_eq!(bench.heard(), Vec::<Value>::new(), "it is answered");
-}
-
-#[test]
-fn it_is_no_request_of_a_client() {
-    let (mut bench, a, tools) = with_tools();
-    let params = json!({"serverId":tools,"requestId":"r","method":"tools/list"});
-    assert_eq!(bench.call(a, "mcp/message", &params)["error"]["code"], -32601);
-    assert_eq!(bench.heard(), Vec::<Value>::new());
 }
 
 /// Comes back with these questions.
@@ -680,13 +664,16 @@ fn a_call_of_a_tool_ends_in_time_when_it_is_cancelled_and_with_either_side() {
 }
 
 #[test]
-fn a_tool_reaches_servers_that_the_agent_does_not_take() {
+fn a_tool_reaches_servers_that_the_agent_does_not_take_and_is_not_given() {
     let mut bench = Bench::new();
     let (a, tool) = (bench.noticed(), bench.open());
-    let request = asks(&mut bench, a, "mine");
-    assert_eq!(request["params"]["mcpServers"], json!([]));
+    let other = json!({"name":"x","command":"x","args":[],"env":[]});
+    let params = json!({"cwd":"/w","mcpServers":[server("tools", "mine"), other]});
+    let request = bench.relay(a, 1, "session/new", &params);
+    assert_eq!(request["params"]["mcpServers"], json!([other]));
     bench.agent_answers(&request, &json!({"sessionId":"s"}));
-    assert_eq!(notices(&bench.got(a)).len(), 1, "it was left out");
+    let expected = "the MCP server `tools` of the client was left out: agent `gem` does not take servers of type `acp`";
+    assert_eq!(notices(&bench.got(a)), [expected]);
     assert_eq!(lent(&mut bench, tool, "s"), json!(["tools"]));
     ask(&mut bench, tool, "tools", "tools/list");
     assert_eq!(asked(&mut bench, a)["params"]["serverId"], "mine");

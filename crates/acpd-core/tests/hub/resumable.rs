@@ -295,13 +295,3 @@ fn an_answer_is_kept_with_all_that_the_client_may_be_able_to_show() {
         assert_eq!(answer["result"]["configOptions"].as_array().map_or(0, Vec::len), shown);
     }
 }
-
-#[test]
-fn a_daemon_that_is_told_twice_to_stop_says_goodbye_at_once() {
-    let (mut bench, _) = working();
-    bench.say(FIRST, &json!({"id":9,"method":"_acpd/daemon/stop"}));
-    assert!(!bench.exited);
-    bench.say(FIRST, &json!({"id":10,"method":"_acpd/daemon/stop"}));
-    assert!(bench.exited);
-    bench.expect_some(FIRST, "_acpd/daemon/stopped");
-}

@@ -74,7 +74,7 @@ fn a_turn_goes_on_over_the_death_of_the_daemon() {
 }
 
 #[test]
-fn an_answer_that_the_client_did_not_get_waits_for_it() {
+fn an_answer_waits_for_its_client_until_it_has_it() {
     let (mut bench, prompt) = working();
     bench.chunk("s", "one");
     bench.end_turn(&prompt);
@@ -85,14 +85,7 @@ fn an_answer_that_the_client_did_not_get_waits_for_it() {
     let place = |word: &str| order.iter().position(|other| other == word).expect(word);
     assert!(place("result 2") > place("agent_message_chunk"), "behind the lines of its session");
     assert!(!order.contains(&"user_message_chunk".to_owned()), "its own words are for the others");
-}
-
-#[test]
-fn an_answer_that_the_client_has_is_not_sent_again() {
-    let (mut bench, prompt) = working();
-    bench.end_turn(&prompt);
-    bench.reboot();
-    assert_eq!(answer_of(&back(&mut bench, 9, &json!([])), &json!(2)), None);
+    assert_eq!(answer_of(&back(&mut bench, 9, &json!([])), &json!(2)), None, "it has it");
     assert_eq!(bench.snapshot.clients[TOKEN].replies.len(), 0);
 }
 

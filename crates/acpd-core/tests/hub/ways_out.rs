@@ -293,9 +293,7 @@ fn what_a_subagent_replays_is_a_sign_of_life_of_a_restore() {
 
 /// A process that is there and has not answered `initialize`, and the client that waits for it.
 fn starting() -> (Bench, ClientId) {
-    let mut bench = Bench::new();
-    bench.by_hand();
-    let client = bench.connect(&json!({}));
+    let (mut bench, client) = Bench::connecting();
     bench.process_starts();
     (bench, client)
 }
@@ -376,13 +374,14 @@ fn a_restart_of_its_agent_ends_the_wait_for_a_new_session() {
 
 #[test]
 fn a_daemon_that_is_told_to_stop_once_more_does_not_wait_for_its_agents() {
-    let (mut bench, a) = Bench::used();
+    let (mut bench, a) = Bench::new().with_token();
     bench.say(a, &json!({"id":1,"method":"_acpd/daemon/stop"}));
     bench.ask(a, 2, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
-    expect_hint(&mut bench, a, "`acpctl daemon stop` again");
+    assert!(hint(&bench.answer(a, 2)).contains("`acpctl daemon stop` again"));
     assert!(!bench.exited);
     bench.say(a, &json!({"id":3,"method":"_acpd/daemon/stop"}));
     assert!(bench.exited);
+    bench.expect_some(a, "_acpd/daemon/stopped");
 }
 
 #[test]
