@@ -215,7 +215,10 @@ pub(crate) fn without_replay(lines: Vec<Bytes>, last_prompt: u64, cut: bool) -> 
 mod tests {
     use super::*;
 
-    fn replay(last: &str, turns: &[(&str, &str)]) -> Vec<String> {
+    /// A prompt and its answer.
+    type Said = (&'static str, &'static str);
+
+    fn replay(last: &str, turns: &[Said]) -> Vec<String> {
         let mut replay = Replay::new(hash(last), Replayable::default());
         for (user, answer) in turns {
             replay.line(Bytes::from(format!("user {user}")), Some(user));
@@ -225,25 +228,17 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_news_when_the_replay_ends_with_the_last_prompt() {
-        assert_eq!(replay("two", &[("one", "1"), ("two", "2")]), Vec::<String>::new());
-    }
-
-    #[test]
     fn turns_after_the_last_prompt_are_news() {
-        let news = replay("one", &[("one", "1"), ("elsewhere", "e")]);
-        assert_eq!(news, ["user elsewhere", "agent e"]);
-    }
-
-    #[test]
-    fn nothing_is_news_when_the_agent_forgot_the_last_prompt() {
-        assert_eq!(replay("lost", &[("one", "1"), ("two", "2")]), Vec::<String>::new());
-    }
-
-    #[test]
-    fn the_last_occurrence_of_the_prompt_counts() {
-        let news = replay("go on", &[("go on", "1"), ("x", "2"), ("go on", "3"), ("y", "4")]);
-        assert_eq!(news, ["user y", "agent 4"]);
+        let again = [("go on", "1"), ("x", "2"), ("go on", "3"), ("y", "4")];
+        let table: [(&str, &[Said], &[&str]); 4] = [
+            ("two", &[("one", "1"), ("two", "2")], &[]),
+            ("one", &[("one", "1"), ("elsewhere", "e")], &["user elsewhere", "agent e"]),
+            ("forgotten", &[("one", "1"), ("two", "2")], &[]),
+            ("go on", &again, &["user y", "agent 4"]),
+        ];
+        for (last, turns, news) in table {
+            assert_eq!(replay(last, turns), news, "{last}");
+        }
     }
 
     #[test]
@@ -266,7 +261,7 @@ mod tests {
     }
 
     /// Returns the missing parts in a replay of the session in which `asked` was answered.
-    fn gap(asked: &[&str], replayed: &[(&str, &str)]) -> Option<String> {
+    fn gap(asked: &[&str], replayed: &[Said]) -> Option<String> {
         let last = asked.last().map_or(0, |last| hash(last));
         let expected = Replayable { prompts: asked.len() as u64, last, answered: true };
         let mut replay = Replay::new(last, expected);
@@ -278,9 +273,6 @@ mod tests {
         }
         replay.gap()
     }
-
-    /// A prompt and its answer.
-    type Said = (&'static str, &'static str);
 
     #[test]
     fn gap_is_what_the_replay_lacks() {
@@ -308,17 +300,5 @@ mod tests {
     fn gap_is_unknown_when_the_prompt_is_too_long_to_compare() {
         let pieces = vec![("x", ""); CHUNKS];
         assert_eq!(gap(&["long"], &pieces), None);
-    }
-
-    #[test]
-    fn a_known_gap_is_no_news() {
-        let expected = Replayable { prompts: 3, last: hash("three"), answered: true };
-        let mut replay = Replay::new(hash("three"), expected);
-        replay.line(Bytes::new(), Some("three"));
-        replay.line(Bytes::new(), None);
-        let mut again = Replay::new(hash("three"), replay.seen());
-        again.line(Bytes::new(), Some("three"));
-        again.line(Bytes::new(), None);
-        assert_eq!((replay.gap().is_some(), again.gap()), (true, None));
     }
 }

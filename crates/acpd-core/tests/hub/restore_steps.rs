@@ -129,20 +129,6 @@ fn a_session_that_is_listed_elsewhere_and_not_loaded_is_lost() {
 }
 
 #[test]
-fn a_list_without_an_end_is_not_read_for_ever() {
-    let mut progress = Progress::new(Step::List);
-    let mut pages = 1;
-    loop {
-        let (read, next) = progress.next(&ABLE, another_page());
-        if next == Next::Ask(Step::Load) {
-            break;
-        }
-        (progress, pages) = (read, pages + 1);
-    }
-    assert_eq!(pages, 100);
-}
-
-#[test]
 fn the_level_says_how_it_came_back() {
     let level = |step| Progress::new(step).next(&ABLE, Event::Accepted).0.level;
     assert_eq!(level(Step::Resume), RestoreLevel::Resumed);

@@ -4,6 +4,7 @@ use acpd_core::ids::ClientId;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, word};
+use crate::mcp::notices;
 
 pub(crate) fn modes(current: &str) -> Value {
     json!({"currentModeId":current,"availableModes":[
@@ -31,11 +32,6 @@ fn set_up(method: &str) -> (Bench, ClientId, Value) {
     bench.got(a);
     let request = bench.heard_one(method);
     (bench, a, request)
-}
-
-fn warnings(lines: &[Value]) -> Vec<&str> {
-    let notices = lines.iter().filter(|line| line["method"] == "_acpd/notice");
-    notices.map(|line| line["params"]["text"].as_str().expect("a sentence")).collect()
 }
 
 #[test]
@@ -67,7 +63,7 @@ fn settings_that_are_not_shown_in_force_are_set_again() {
             }
             assert_eq!(set, expected, "{method}: {answer}");
             assert_eq!(bench.state("s"), "live");
-            assert_eq!(warnings(&bench.got(a)), Vec::<&str>::new(), "{method}: {answer}");
+            assert_eq!(notices(&bench.got(a)), Vec::<&str>::new(), "{method}: {answer}");
         }
     }
 }
@@ -80,7 +76,7 @@ fn settings_that_the_agent_refuses_again_are_reported_and_no_longer_shown() {
     bench.answers("session/set_config_option", &json!({"configOptions":model("big")}));
     bench.refuses("session/set_mode", -32603);
     let got = bench.got(a);
-    let told = warnings(&got);
+    let told = notices(&got);
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].contains("`model`") && told[1].contains("`code`"), "{told:?}");
     let last = |kind: &str| got.iter().rfind(|line| word(line) == kind).expect("shown");
@@ -100,7 +96,7 @@ fn settings_that_are_never_answered_do_not_block_the_session() {
     bench.pass(30_000);
     assert_eq!(bench.state("s"), "live");
     let got = bench.got(a);
-    let told = warnings(&got);
+    let told = notices(&got);
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("`model`") && told[0].contains("`code`"), "{told:?}");
 }
