@@ -146,15 +146,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_stays_and_takes_the_room_of_the_others() {
-        let mut sessions: Vec<_> = (1..=3).map(|n| session(n, "/w", u64::from(n), 10)).collect();
-        sessions[0].in_use = true;
-        let limits = Limits { max_sessions: Some(2), ..Limits::default() };
-        let gone = under(limits).plan(Time(1000), sessions);
-        assert_eq!(went(&gone), [(2, GcLimit::MaxSessions)]);
-    }
-
-    #[test]
     fn a_workspace_has_limits_in_place_of_those_for_all() {
         let days = |max_age| Limits { max_age: Some(max_age), ..Limits::default() };
         let one = Limits { max_sessions: Some(1), ..Limits::default() };

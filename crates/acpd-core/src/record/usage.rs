@@ -111,16 +111,6 @@ mod tests {
     }
 
     #[test]
-    fn the_next_process_continues_the_counter_or_begins_anew() {
-        let mut counter = Counter::At(usd(0.5));
-        counter.moved();
-        assert_eq!(grown(&mut counter, 0.75), Some(0.25), "continued");
-        counter.moved();
-        assert_eq!(grown(&mut counter, 0.125), Some(0.125), "begun anew");
-        assert_eq!(grown(&mut counter, 0.25), Some(0.125));
-    }
-
-    #[test]
     fn what_a_session_cost_before_acpd_is_not_counted() {
         let mut counter = Counter::default();
         counter.moved();
@@ -151,12 +141,5 @@ mod tests {
         let eur = Cost { amount: Amount::from_parts(5), currency: "EUR".into() };
         assert_eq!(used.told(cost(eur.clone()), When::InTurn), [usd(3.0)]);
         assert_eq!(used.turn, Some(eur));
-    }
-
-    #[test]
-    fn another_currency_is_another_counter() {
-        let mut counter = Counter::At(usd(3.0));
-        let eur = Cost { amount: Amount::from_parts(5), currency: "EUR".into() };
-        assert_eq!(counter.told(&eur), Some(Amount::from_parts(5)));
     }
 }
