@@ -1,27 +1,22 @@
 //! The agent of the benchmarks: as little work as possible between a prompt and its lines.
 //!
 //! Prompts: `flood N` writes N lines in large writes, `pace N MICROS` one line at a time with the
-//! time of day in it, `text CHARACTERS` the documents of acpd in chunks, `nothing` none. A load replays `nothing`.
+//! time of day in it, `text CHARACTERS` two megabytes of acpd's sources in chunks, `nothing` none. A load replays `nothing`.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::io::{self, BufRead as _, Write};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::Result;
+use crate::{Result, workspace};
 
 /// Bytes of a line of a stream, with its newline.
 const LINE: usize = 256;
-/// A text, much of which is in other words again.
-pub(super) const TEXT: &str = concat!(
-    include_str!("../../../../docs/architecture.md"),
-    include_str!("../../../../docs/configuration.md"),
-    include_str!("../../../../docs/protocol.md"),
-    include_str!("../../../../docs/recovery.md"),
-    include_str!("../../../../docs/reference.md"),
-    include_str!("../../../../docs/security.md"),
-);
+/// Bytes of [`text`].
+const TEXT: usize = 2_000_000;
 /// Bytes per write.
 const WRITE: usize = 64 << 10;
 
@@ -89,7 +84,7 @@ fn obey(out: &mut impl Write, session: &str, prompt: &str) -> Result {
             }
         }
         "text" => {
-            let characters: Vec<char> = TEXT.chars().collect();
+            let characters: Vec<char> = text()?.chars().collect();
             for text in characters.chunks(number().max(1)) {
                 let text = text.iter().collect::<String>();
                 let update = json!({"sessionUpdate": "agent_message_chunk",
@@ -100,6 +95,25 @@ fn obey(out: &mut impl Write, session: &str, prompt: &str) -> Result {
         _ => {}
     }
     Ok(out.flush()?)
+}
+
+/// Returns documents and sources of acpd.
+pub(super) fn text() -> Result<String> {
+    let mut text = String::new();
+    let mut left = vec![workspace::root().join("docs"), workspace::root().join("crates")];
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            let inside = fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path()));
+            left.extend(inside.collect::<io::Result<BTreeSet<_>>>()?);
+        } else if path.extension().is_some_and(|end| end == "md" || end == "rs") {
+            text.push_str(&fs::read_to_string(path)?);
+        }
+        if text.len() > TEXT {
+            text.truncate(text.floor_char_boundary(TEXT));
+            break;
+        }
+    }
+    Ok(text)
 }
 
 /// Replays a prompt: a load without one would wait for more.

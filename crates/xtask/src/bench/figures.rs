@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::agent::{TEXT, nanos, stamp};
+use super::agent::{nanos, stamp, text};
 use super::{Bench, client_of, median};
 use crate::Result;
 use crate::home::kill_tree;
@@ -150,7 +150,7 @@ fn disk(bench: &Bench) -> Result<f64> {
     }
     home.stop()?;
     home.configure(&usual)?;
-    Ok((size().saturating_sub(before)) as f64 / TEXT.len() as f64)
+    Ok((size().saturating_sub(before)) as f64 / text()?.len() as f64)
 }
 
 fn load(bench: &Bench) -> Result<f64> {
@@ -162,7 +162,7 @@ fn load(bench: &Bench) -> Result<f64> {
     let load = json!({"sessionId": session, "cwd": bench.work(), "mcpServers": []});
     let id = client.send("session/load", &load)?;
     client.until(id, |_| lines += 1)?;
-    Ok(f64::from(lines) * 1e3 / (TEXT.chars().count() / 20) as f64)
+    Ok(f64::from(lines) * 1e3 / (text()?.chars().count() / 20) as f64)
 }
 
 fn lines_per_second(bench: &Bench, mut peer: Peer) -> Result<f64> {
