@@ -611,8 +611,12 @@ impl Process {
                                {"optionId":"no","name":"No","kind":"reject_once"}]}})
             }
         };
-        if !line["params"]["update"].is_null() {
-            line["params"]["update"]["_meta"] = json!({"turn":turn.text,"n":turn.said});
+        let update = &mut line["params"]["update"];
+        if !update.is_null() {
+            // Chunks have their numbers in their texts, and so may be folded.
+            if update["content"].is_null() {
+                update["_meta"] = json!({"turn":turn.text,"n":turn.said});
+            }
             turn.said += 1;
         }
         vec![line]
