@@ -67,7 +67,7 @@ CREATE VIRTUAL TABLE words USING fts5(
 /// The text of one hit, in memory, for its snippet.
 const HIT: &str = "
 PRAGMA temp_store = MEMORY;
-CREATE VIRTUAL TABLE temp.hit USING fts5(
+CREATE VIRTUAL TABLE IF NOT EXISTS temp.hit USING fts5(
     text,
     tokenize = \"unicode61 remove_diacritics 2\"
 );
@@ -196,6 +196,7 @@ impl Index {
              WHERE words MATCH ?1 AND key >> 36 IN (SELECT value FROM json_each(?2)) \
              ORDER BY words.rank, at DESC LIMIT ?3",
         )?;
+        self.conn.execute_batch(HIT)?;
         let mut rows = best.query(params![words, sessions, limit])?;
         let mut hits = Vec::new();
         while let Some(row) = rows.next()? {
@@ -331,7 +332,6 @@ fn begin(path: &Path, generation: &str) -> Result<Connection, StoreError> {
         }
         _ => return Err(StoreError::Damaged(format!("search index has version {version}"))),
     }
-    conn.execute_batch(HIT)?;
     let found: String = conn.query_row("SELECT generation FROM journal", [], |row| row.get(0))?;
     if found == generation {
         Ok(conn)
