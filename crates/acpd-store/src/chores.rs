@@ -124,16 +124,17 @@ impl Chores {
         }
     }
 
-    /// Returns how long to wait for a batch before the next step; `None` if there is no work.
-    pub(crate) fn wait(&self) -> Option<Duration> {
-        (!self.are_done()).then(|| self.at.saturating_duration_since(Instant::now()).max(PAUSE))
+    /// Returns how long to wait for a batch before the next step.
+    pub(crate) fn wait(&self) -> Duration {
+        let next = if self.are_done() { self.next_look } else { self.at };
+        next.saturating_duration_since(Instant::now()).max(PAUSE)
     }
 
     fn are_done(&self) -> bool {
         !self.is_urgent() && self.old.is_none()
     }
 
-    /// Returns whether there is work that keeps deleted lines on the disk until it is done.
+    /// Returns whether there is work without which lines that are gone keep their room.
     fn is_urgent(&self) -> bool {
         self.shrink.is_some() || self.seek.is_some() || !self.journals.is_empty() || self.log
     }
@@ -234,11 +235,14 @@ impl Chores {
                 return Ok((0, None));
             };
             let session = session_of(key);
+            let end = event_key(session, MAX_SEQ)?;
+            // A journal that cannot be packed is not in the way of the others.
+            self.old = Some(end);
             packed = pack(&tx, session, until)?;
             if packed > 0 {
                 break;
             }
-            behind = event_key(session, MAX_SEQ)?;
+            behind = end;
         }
         drop(next);
         tx.commit()?;

@@ -114,12 +114,12 @@ impl Lines<'_> {
                 let inside = line.seq > self.after && line.seq <= self.upto;
                 if inside && wanted(line.kind) && take(&line)?.is_break() {
                     drop(lines);
-                    *self.unpacked = Some(pack);
+                    *self.unpacked = Some(pack).filter(|pack| !pack.is_large());
                     return Ok(ControlFlow::Break(()));
                 }
             }
             drop(lines);
-            *self.unpacked = Some(pack);
+            *self.unpacked = Some(pack).filter(|pack| !pack.is_large());
             next = match order {
                 Order::Forward if key < upto => self.pack_after(key)?,
                 Order::Forward => None,

@@ -17,7 +17,7 @@ use memchr::{memchr, memrchr};
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
-use crate::code::{Line, MAX_SEQ, event_key, int, kind_code, kind_of};
+use crate::code::{Line, MAX_SEQ, event_key, int, kind_code, kind_of, number};
 use crate::error::StoreError;
 
 /// Bytes of lines in a pack, and own bytes of them; the last line may exceed both.
@@ -27,7 +27,7 @@ const OWN: usize = 128 << 10;
 const LEVEL: i32 = 9;
 const FAST: i32 = 1;
 
-/// What is known of each line. Numbers of lines and times are the steps from the line before.
+/// Columns of the lines' facts. Numbers and times are the steps from the line before.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Columns {
     seq: Vec<u64>,
@@ -160,6 +160,11 @@ impl Unpacked {
         Ok(())
     }
 
+    /// Returns whether it has one very long line, which is not to stay in memory.
+    pub(crate) fn is_large(&self) -> bool {
+        self.bytes.len() > 2 * PLAIN
+    }
+
     pub(crate) fn lines(&self) -> impl DoubleEndedIterator<Item = Line<'_>> {
         self.heads.iter().map(|head| Line {
             seq: head.seq,
@@ -180,8 +185,7 @@ fn damaged(what: &str) -> StoreError {
     StoreError::Damaged(format!("old lines of a journal cannot be read: {what}"))
 }
 
-/// Packs the oldest lines of a journal, of those that were written before a time. Returns their
-/// number.
+/// Packs the oldest lines of a journal if they were written before a time. Returns their number.
 pub(crate) fn pack(conn: &Connection, session: SessionKey, until: Time) -> Result<u64, StoreError> {
     let all = [event_key(session, 0)?, event_key(session, MAX_SEQ)?];
     let mut lines = conn.prepare_cached(
@@ -192,11 +196,11 @@ pub(crate) fn pack(conn: &Connection, session: SessionKey, until: Time) -> Resul
     let mut packer = Packer::default();
     while !packer.is_full() {
         let Some(row) = rows.next()? else { break };
-        let line = Line::read(row)?;
-        if line.at >= until {
-            break;
+        if number(row, 3)? >= until.0 {
+            // A pack is whole, or the end of a journal.
+            return Ok(0);
         }
-        packer.add(&line);
+        packer.add(&Line::read(row)?);
     }
     drop(rows);
     let (last, plain) = (event_key(session, packer.seq)?, packer.plain as u64);
@@ -204,8 +208,8 @@ pub(crate) fn pack(conn: &Connection, session: SessionKey, until: Time) -> Resul
     if count == 0 {
         return Ok(0);
     }
-    conn.prepare_cached("INSERT INTO packs (key, bytes, data) VALUES (?1, ?2, ?3)")?
-        .execute(params![last, int(plain), packer.pack()?])?;
+    conn.prepare_cached("INSERT INTO packs (key, at, bytes, data) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![last, int(packer.at), int(plain), packer.pack()?])?;
     conn.prepare_cached("DELETE FROM events WHERE key BETWEEN ?1 AND ?2")?
         .execute([all[0], last])?;
     Ok(count)

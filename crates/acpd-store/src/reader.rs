@@ -1,6 +1,6 @@
 //! Journals, read in pages.
 //!
-//! Each call is one short read transaction: a transaction that stays open while its reader waits
+//! Each page is one short read transaction: a transaction that stays open while its reader waits
 //! for a socket would keep the write-ahead log from being emptied.
 
 use std::ops::ControlFlow;
@@ -9,9 +9,9 @@ use std::path::Path;
 use acpd_core::ids::{Seq, SessionKey, Time};
 use acpd_core::record::{EventKind, EventRow, Row, ValueKey};
 use bytes::Bytes;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::code::{Line, STATE_KEYS};
+use crate::code::{Line, STATE_KEYS, event_key, number};
 use crate::connection::{LOCK_WAIT, connect};
 use crate::error::StoreError;
 use crate::lines::{Lines, Order};
@@ -41,17 +41,28 @@ impl Reader {
         session: SessionKey,
         seq: Seq,
     ) -> Result<Option<Time>, StoreError> {
-        let mut at = None;
-        self.visit(
-            session,
-            (seq.saturating_sub(1), seq),
-            Order::Forward,
-            |_| true,
-            |line| {
-                at = Some(line.at);
-                Ok(ControlFlow::Break(()))
-            },
-        )?;
+        let known = self
+            .conn
+            .prepare_cached(
+                "SELECT at FROM events WHERE key = ?1 \
+                 UNION ALL SELECT at FROM packs WHERE key = ?1",
+            )?
+            .query_row([event_key(session, seq)?], |row| number(row, 0))
+            .optional()?;
+        let mut at = known.map(Time);
+        if at.is_none() {
+            let bounds = (seq.saturating_sub(1), seq);
+            self.visit(
+                session,
+                bounds,
+                Order::Forward,
+                |_| true,
+                |line| {
+                    at = Some(line.at);
+                    Ok(ControlFlow::Break(()))
+                },
+            )?;
+        }
         Ok(at)
     }
 

@@ -22,8 +22,8 @@ const VERSION: u32 = 3;
 ///   those of kind `SECRET` are deleted with the session.
 /// - `events`: the journals. `key` is `session << 36 | seq`, so each journal is one range of the
 ///   table. `kind` stands before `line`: filtering by it must not touch a long line's pages.
-/// - `packs`: older lines of the journals, see [`crate::pack`]. `key` is that of the last line in
-///   `data`; `bytes` is the length of all these lines.
+/// - `packs`: older lines of the journals, see [`crate::pack`]. `key` and `at` are those of the last
+///   line in `data`; `bytes` is the length of all these lines.
 /// - `usage`: a row for each ended turn, and for each cost reported at another time. It outlives
 ///   its session. `place` grows, and is `at << 10` or more. `day` is when the day began; `parts`
 ///   are billionths of a unit. NULL means not reported.
@@ -72,6 +72,7 @@ CREATE TABLE usage (
 const ADDED: &str = "
 CREATE TABLE packs (
     key INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
     data BLOB NOT NULL
 ) STRICT;

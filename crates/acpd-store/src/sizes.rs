@@ -49,21 +49,21 @@ impl Sizes {
         Ok(sizes)
     }
 
-    fn go_on(&self, session: SessionKey, mut sum: Measured) -> Result<Measured, StoreError> {
+    fn go_on(&mut self, session: SessionKey, mut sum: Measured) -> Result<Measured, StoreError> {
         let (from, upto) = (event_key(session, 0)?, event_key(session, MAX_SEQ)?);
-        let (last, bytes) = self
-            .journal
-            .conn
+        // Lines move to packs between two transactions.
+        let tx = self.journal.conn.transaction()?;
+        let (last, bytes) = tx
             .prepare_cached(
                 "SELECT ifnull(max(key), 0), ifnull(sum(bytes), 0) FROM packs \
                  WHERE key BETWEEN ?1 AND ?2",
             )?
             .query_row([from, upto], |row| Ok((row.get(0)?, number(row, 1)?)))?;
-        if seq_of(last) > sum.upto {
+        if seq_of(last) >= sum.upto {
             sum = Measured { upto: seq_of(last), bytes };
         }
         // The inner query reads lengths only, not lines.
-        let mut piece = self.journal.conn.prepare_cached(
+        let mut piece = tx.prepare_cached(
             "SELECT count(*), max(key), sum(bytes) FROM \
              (SELECT key, length(line) AS bytes FROM events WHERE key > ?1 AND key <= ?2 \
              ORDER BY key LIMIT ?3)",

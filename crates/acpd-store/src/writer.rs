@@ -147,8 +147,7 @@ impl<F: Fn(Report)> Work<F> {
     fn serve(&mut self, batches: &Receiver<CommitBatch>) -> Result<(), StoreError> {
         let mut waiting = Vec::new();
         loop {
-            let wait = self.chores.wait().map_or(LOOK, |wait| wait.min(LOOK));
-            match batches.recv_timeout(wait) {
+            match batches.recv_timeout(self.chores.wait().min(LOOK)) {
                 Ok(batch) => {
                     waiting.push(batch);
                     waiting.extend(batches.try_iter().take(TOGETHER));

@@ -134,7 +134,9 @@ impl Index {
         sessions: impl IntoIterator<Item = SessionKey>,
     ) -> Result<(), StoreError> {
         sessions.into_iter().try_for_each(|session| self.update_one(session))?;
-        self.purge()
+        // The next update tries again: without room on the disk the index still answers.
+        self.purge().ok();
+        Ok(())
     }
 
     fn update_one(&mut self, session: SessionKey) -> Result<(), StoreError> {
@@ -154,7 +156,7 @@ impl Index {
             let mut ended = Vec::new();
             let (mut last, mut size) = (None, 0);
             let bounds = (after, journal.head);
-            self.journal.visit(session, bounds, Order::Forward, is_lasting, |line| {
+            let read = self.journal.visit(session, bounds, Order::Forward, is_lasting, |line| {
                 if turn.line(line) {
                     let documents = std::mem::take(&mut turn).documents;
                     ended.push((documents, (line.seq, line.at)));
@@ -162,7 +164,12 @@ impl Index {
                 last = Some(line.seq);
                 size += line.bytes.len();
                 Ok(if size < PIECE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-            })?;
+            });
+            // A damaged journal is reported by its readers, and is no fault of the index.
+            if matches!(read, Err(StoreError::Damaged(_))) {
+                return Ok(());
+            }
+            read?;
             // A failure ends the transaction with the connection: the index is opened again.
             self.conn.execute_batch("BEGIN")?;
             for (documents, end) in ended {
@@ -204,13 +211,21 @@ impl Index {
             let by = SPEAKERS.get(code as usize).copied();
             let by = by.ok_or_else(|| unknown("speaker", &code.to_string()))?;
             let (session, seq, at) = (session_of(key), seq_of(key), Time(number(row, 2)?));
-            let text = text_of(&mut self.journal, session, seq, number(row, 1)?)?;
-            // A session that was just deleted has no text.
-            if let Some(snippet) = snippet(&self.conn, &words, &text)? {
-                hits.push(Found { session, seq, at, by, snippet });
-            }
+            let found = Found { session, seq, at, by, snippet: Vec::new() };
+            hits.push((hits.len(), number(row, 1)?, found));
         }
-        Ok(hits)
+        drop(rows);
+        drop(best);
+        // In the order of the journals: a reader keeps the pack that it has read last.
+        hits.sort_by_key(|(_, _, found)| (found.session, found.seq));
+        for (_, last, found) in &mut hits {
+            // A session that was just deleted has no text, and one that is damaged none to read.
+            let text = text_of(&mut self.journal, found.session, found.seq, *last);
+            found.snippet = snippet(&self.conn, &words, &text.unwrap_or_default())?;
+        }
+        hits.retain(|(_, _, found)| !found.snippet.is_empty());
+        hits.sort_by_key(|(place, _, _)| *place);
+        Ok(hits.into_iter().map(|(_, _, found)| found).collect())
     }
 
     fn cursor(&self, session: SessionKey) -> Result<Option<(Seq, Time)>, StoreError> {
@@ -266,8 +281,9 @@ impl Index {
         self.conn.execute("INSERT INTO words (words) VALUES ('optimize')", [])?;
         chores::shrink_all(&self.conn)?;
         // Deleted text must leave the write-ahead log, too.
-        checkpoint(&self.conn, "TRUNCATE")?;
-        self.conn.execute("UPDATE journal SET stale = 0", [])?;
+        if checkpoint(&self.conn, "TRUNCATE")? {
+            self.conn.execute("UPDATE journal SET stale = 0", [])?;
+        }
         Ok(())
     }
 }
@@ -288,8 +304,8 @@ fn text_of(
     Ok(turn.documents.into_iter().next().map(|found| plain(&found.text)).unwrap_or_default())
 }
 
-/// Returns a part of a text with these words in it; `None` if they are not.
-fn snippet(conn: &Connection, words: &str, text: &str) -> Result<Option<Vec<Part>>, StoreError> {
+/// Returns a part of a text with these words in it; empty if the text has not all of them.
+fn snippet(conn: &Connection, words: &str, text: &str) -> Result<Vec<Part>, StoreError> {
     let [begin, end] = MARKS.map(String::from);
     conn.prepare_cached("INSERT INTO hit (rowid, text) VALUES (1, ?1)")?.execute([text])?;
     let found = conn
@@ -297,7 +313,7 @@ fn snippet(conn: &Connection, words: &str, text: &str) -> Result<Option<Vec<Part
         .query_row(params![words, begin, end, AROUND], |row| row.get(0))
         .optional();
     conn.prepare_cached("DELETE FROM hit")?.execute([])?;
-    Ok(found?.map(|text: String| parts(&text)))
+    Ok(found?.map(|text: String| parts(&text)).unwrap_or_default())
 }
 
 /// Returns a text without characters that have another meaning here.

@@ -123,9 +123,8 @@ fn io(pid: u32, counter: &str) -> f64 {
 
 /// Bytes of journal and index for each byte of an answer in chunks of 20 characters that is old.
 fn disk(bench: &Bench) -> Result<f64> {
-    let (home, config) = (&bench.home, bench.home.path("config/config.toml"));
-    let usual = fs::read_to_string(&config)?;
-    home.stop()?;
+    let home = super::home(&bench.bins)?;
+    let usual = fs::read_to_string(home.path("config/config.toml"))?;
     home.configure(&format!("{usual}[daemon]\ncompress_after = \"0s\"\n"))?;
     if home.read(&["daemon", "start"]).is_err() {
         // A build that compresses nothing.
@@ -138,8 +137,8 @@ fn disk(bench: &Bench) -> Result<f64> {
         files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum::<u64>()
     };
     let before = size();
-    let mut client = bench.client()?;
-    let session = client.session(&bench.work())?;
+    let mut client = client_of(&home, &json!({"agent": "bench"}))?;
+    let session = client.session(&home.path("work"))?;
     client.prompt(&session, "text 20", |_| ())?;
     client.call("session/close", &json!({"sessionId": session}))?;
     let (mut last, mut same) = (0, 0);
@@ -149,8 +148,7 @@ fn disk(bench: &Bench) -> Result<f64> {
         last = size();
     }
     home.stop()?;
-    home.configure(&usual)?;
-    Ok((size().saturating_sub(before)) as f64 / text()?.len() as f64)
+    Ok(size().saturating_sub(before) as f64 / text()?.len() as f64)
 }
 
 fn load(bench: &Bench) -> Result<f64> {

@@ -185,12 +185,13 @@ fn client_of(home: &Home, acpd: &Value) -> Result<Peer> {
 
 struct Bench {
     home: Home,
+    bins: PathBuf,
     quick: bool,
 }
 
 impl Bench {
     fn new(bins: &Path, quick: bool) -> Result<Bench> {
-        Ok(Bench { home: home(bins)?, quick })
+        Ok(Bench { home: home(bins)?, bins: bins.to_owned(), quick })
     }
 
     /// This number, or a tenth of it.
