@@ -89,10 +89,11 @@ impl Ledger {
 
     fn sent(&mut self, pid: u32, message: &Value) {
         let id = message["id"].to_string();
-        if let Some(chunk) = numbered(message) {
+        for chunk in numbered(message) {
             let tag = chunk.split('/').next().unwrap_or_default();
             self.prompts.entry(tag.to_owned()).or_default().chunks.push(chunk.to_owned());
-        } else if message["method"] == "session/request_permission" {
+        }
+        if message["method"] == "session/request_permission" {
             self.questions.entry((pid, id)).or_default();
         } else if message.get("method").is_none()
             && let Some(tag) = self.open.remove(&(pid, id))

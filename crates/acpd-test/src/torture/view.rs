@@ -99,15 +99,15 @@ impl Journal {
                 turn.outcome = line["params"]["outcome"].clone();
             } else if let Some(text) = text(line, "user_message_chunk") {
                 text.split(' ').next().unwrap_or_default().clone_into(&mut turn.tag);
-            } else if let Some(chunk) = numbered(line) {
-                turn.chunks.push(chunk.to_owned());
+            } else {
+                turn.chunks.extend(numbered(line).map(str::to_owned));
             }
         }
         turns
     }
 
     pub(super) fn chunks(&self) -> Vec<&str> {
-        self.lines.values().filter_map(numbered).collect()
+        self.lines.values().flat_map(numbered).collect()
     }
 }
 
@@ -126,11 +126,12 @@ pub(super) fn text<'a>(line: &'a Value, kind: &str) -> Option<&'a str> {
     update["content"]["text"].as_str().filter(|_| update["sessionUpdate"] == kind)
 }
 
-/// `TAG/NUMBER`, if the line is a numbered chunk.
-pub(super) fn numbered(line: &Value) -> Option<&str> {
-    let chunk = text(line, "agent_message_chunk")?.strip_suffix('\n')?;
-    let (_, number) = chunk.split_once('/')?;
-    number.bytes().all(|byte| byte.is_ascii_digit()).then_some(chunk)
+/// Numbered chunks in a line, `TAG/NUMBER` each: many if it is a folded one.
+pub(super) fn numbered(line: &Value) -> impl Iterator<Item = &str> {
+    let is_numbered = |chunk: &&str| {
+        chunk.split_once('/').is_some_and(|(_, n)| n.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    text(line, "agent_message_chunk").unwrap_or_default().lines().filter(is_numbered)
 }
 
 /// Removes the number: the rest is the line in the journal.
