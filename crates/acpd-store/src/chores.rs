@@ -186,7 +186,7 @@ impl Chores {
                 return Ok(tidied);
             }
         } else if let Some(behind) = self.old {
-            (tidied.packed, self.old) = self.pack(conn, behind)?;
+            tidied.packed = self.pack(conn, behind)?;
         }
         self.at = Instant::now();
         Ok(tidied)
@@ -218,13 +218,8 @@ impl Chores {
         Ok(Some(behind))
     }
 
-    /// Packs old lines of the next journal that has some. Returns their number, and the key to
-    /// continue behind.
-    fn pack(
-        &mut self,
-        conn: &mut Connection,
-        mut behind: i64,
-    ) -> Result<(u64, Option<i64>), StoreError> {
+    /// Packs old lines of the next journal behind a key that has some. Returns their number.
+    fn pack(&mut self, conn: &mut Connection, mut behind: i64) -> Result<u64, StoreError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let until = Time(now.saturating_sub(self.pack_after).as_millis() as u64);
         let tx = conn.transaction()?;
@@ -232,7 +227,8 @@ impl Chores {
         let mut packed = 0;
         for _ in 0..SEEKS {
             let Some(key) = next.query_row([behind], |row| row.get::<_, Option<i64>>(0))? else {
-                return Ok((0, None));
+                self.old = None;
+                return Ok(0);
             };
             let session = session_of(key);
             let end = event_key(session, MAX_SEQ)?;
@@ -246,10 +242,11 @@ impl Chores {
         }
         drop(next);
         tx.commit()?;
+        self.old = Some(behind);
         if packed > 0 {
             self.shrink = Some(SPARE);
         }
-        Ok((packed, Some(behind)))
+        Ok(packed)
     }
 }
 

@@ -106,20 +106,23 @@ impl Lines<'_> {
                 Some(pack) if pack.key == key => pack,
                 _ => self.unpack(key)?,
             };
-            let mut lines = pack.lines();
-            while let Some(line) = match order {
-                Order::Forward => lines.next(),
-                Order::Backward => lines.next_back(),
-            } {
+            let (mut lines, mut flow) = (pack.lines(), ControlFlow::Continue(()));
+            while flow.is_continue()
+                && let Some(line) = match order {
+                    Order::Forward => lines.next(),
+                    Order::Backward => lines.next_back(),
+                }
+            {
                 let inside = line.seq > self.after && line.seq <= self.upto;
-                if inside && wanted(line.kind) && take(&line)?.is_break() {
-                    drop(lines);
-                    *self.unpacked = Some(pack).filter(|pack| !pack.is_large());
-                    return Ok(ControlFlow::Break(()));
+                if inside && wanted(line.kind) {
+                    flow = take(&line)?;
                 }
             }
             drop(lines);
             *self.unpacked = Some(pack).filter(|pack| !pack.is_large());
+            if flow.is_break() {
+                return Ok(flow);
+            }
             next = match order {
                 Order::Forward if key < upto => self.pack_after(key)?,
                 Order::Forward => None,
