@@ -226,7 +226,7 @@ fn what_nobody_has_is_refused() {
     }
     bench.agent(&json!({"jsonrpc":"2.0","method":"mcp/message","params":{"serverId":tools}}));
     assert_eq!((bench.got(a), bench.got(b), bench.heard()), (vec![], vec![], vec![]));
-    // It is no request of a client.
+    // A client cannot send this request.
     let params = json!({"serverId":tools,"requestId":"r","method":"tools/list"});
     assert_eq!(bench.call(a, "mcp/message", &params)["error"]["code"], -32601);
     assert_eq!(bench.heard(), Vec::<Value>::new());

@@ -64,7 +64,7 @@ CREATE VIRTUAL TABLE words USING fts5(
 );
 ";
 
-/// The text of one hit, in memory, for its snippet.
+/// The text of one hit, in memory, for its snippet. The tokenizer is that of `words`.
 const HIT: &str = "
 PRAGMA temp_store = MEMORY;
 CREATE VIRTUAL TABLE IF NOT EXISTS temp.hit USING fts5(

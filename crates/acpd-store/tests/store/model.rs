@@ -497,7 +497,7 @@ proptest! {
         let older = batch.len() as u64 - 1;
         store.commit(batch);
         store.close();
-        // What is packed shows nowhere.
+        // Packing shows nowhere.
         Running::packed(dir.path(), older).close();
         let mut store = Running::start(dir.path());
         store.commit(newer);

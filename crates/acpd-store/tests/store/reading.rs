@@ -33,7 +33,7 @@ fn a_page_ends_at_a_position_or_with_the_line_that_fills_it() {
     assert!(page(&mut store, 6, 6, usize::MAX).is_empty());
     assert!(page(&mut store, 10, Seq::MAX, usize::MAX).is_empty());
     assert!(page(&mut store, Seq::MAX, Seq::MAX, usize::MAX).is_empty());
-    // It has at least one line.
+    // A page has at least one line.
     assert_eq!(page(&mut store, 0, 10, 0), [1]);
     assert_eq!(page(&mut store, 0, 10, 200), [1, 2]);
     assert_eq!(page(&mut store, 0, 10, 201), [1, 2, 3]);

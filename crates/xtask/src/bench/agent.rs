@@ -1,7 +1,8 @@
 //! The agent of the benchmarks: as little work as possible between a prompt and its lines.
 //!
 //! Prompts: `flood N` writes N lines in large writes, `pace N MICROS` one line at a time with the
-//! time of day in it, `text CHARACTERS` two megabytes of acpd's sources in chunks, `nothing` none. A load replays `nothing`.
+//! time of day in it, `text CHARACTERS` two megabytes of acpd's sources in chunks, `nothing` none. A
+//! load replays `nothing`.
 
 use std::collections::BTreeSet;
 use std::fs;
