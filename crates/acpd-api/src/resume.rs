@@ -1,5 +1,6 @@
 //! Resuming after a lost connection: the state that client and acpd exchange.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use acp_wire::Id;
@@ -11,8 +12,36 @@ pub struct ClientToken {
     /// Identity of the client over all its connections: 16 to 64 random characters of
     /// `[A-Za-z0-9_-]`.
     pub token: String,
+    /// Send numbered lines with a [`LinePosition`], and without `_meta._acpd.seq`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub positions: bool,
     /// State of earlier connections; absent or null on the first one.
     pub resume: Option<Resume>,
+}
+
+/// Session and sequence number of a line, in front of it: `["demo-ed19",7]{"jsonrpc":…}`. A client
+/// that passes lines on finds both without reading the line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinePosition<'a>(#[serde(borrow)] pub Cow<'a, str>, pub u64);
+
+impl<'a> LinePosition<'a> {
+    /// Returns the line with its position.
+    pub fn before(&self, line: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(line.len() + self.0.len() + 32);
+        serde_json::to_writer(&mut out, self).expect("acpd's own values serialize");
+        out.extend_from_slice(line);
+        out
+    }
+
+    /// Splits a line with a position. Returns `None` for other lines: no JSON text continues after
+    /// its array.
+    pub fn split(line: &'a [u8]) -> Option<(LinePosition<'a>, &'a [u8])> {
+        line.strip_prefix(b"[")?;
+        let mut values = serde_json::Deserializer::from_slice(line).into_iter();
+        let position = values.next()?.ok()?;
+        let line = &line[values.byte_offset()..];
+        (!line.is_empty()).then_some((position, line))
+    }
 }
 
 /// State of a client that resumes.

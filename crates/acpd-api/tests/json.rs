@@ -7,17 +7,17 @@ use acpd_api::{
     CaughtUp, ClientMeta, ClientToken, ConfigChanged, ConfigMistake, ConfigPlace, ConfigValue,
     ConfigValues, Cost, DaemonInfo, DaemonStopParams, Doing, DoingKind, ErrorData, ExitCode,
     GcLimit, GcParams, GcResult, GcSession, Histogram, Hit, HookEvent, HookInfo, InteractionInfo,
-    JournalMetrics, Latencies, Leaving, LoadMeta, LoginMethod, LoginShellInfo, McpInfo, McpKind,
-    Metrics, NewSessionMeta, OptionInfo, Outcome, PackageInfo, Part, PermissionDecided,
-    PermissionMeta, PromptQueued, PromptRepeated, Question, QueueEditParams, QueueInfo,
-    QueueMetrics, QueueRemoveParams, QueuedPrompt, RawCall, Reason, Received, RemoveParams,
-    RemoveResult, RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role,
-    SearchParams, SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice,
-    SessionRef, SessionRowKey, SessionState, SessionsExpired, ShimInfo, Shown, ShownDiff,
-    ShownUnclear, Skipped, Speaker, StateChanged, Status, StoreState, TitleParams, Tokens,
-    TurnEndInfo, TurnEnded, TurnInfo, TurnMetrics, TurnStarted, TurnState, TurnUsage, UndoParams,
-    UndoResult, UpdateMeta, Usage, UsageBy, UsageParams, UsageReport, UsageTotal, VariableFrom,
-    VariableInfo,
+    JournalMetrics, Latencies, Leaving, LinePosition, LoadMeta, LoginMethod, LoginShellInfo,
+    McpInfo, McpKind, Metrics, NewSessionMeta, OptionInfo, Outcome, PackageInfo, Part,
+    PermissionDecided, PermissionMeta, PromptQueued, PromptRepeated, Question, QueueEditParams,
+    QueueInfo, QueueMetrics, QueueRemoveParams, QueuedPrompt, RawCall, Reason, Received,
+    RemoveParams, RemoveResult, RenameParams, ReseedParams, RestoreLevel, Restored, Resume,
+    Resumed, Role, SearchParams, SearchResult, SessionGone, SessionInfo, SessionListParams,
+    SessionNotice, SessionRef, SessionRowKey, SessionState, SessionsExpired, ShimInfo, Shown,
+    ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status, StoreState, TitleParams,
+    Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnMetrics, TurnStarted, TurnState, TurnUsage,
+    UndoParams, UndoResult, UpdateMeta, Usage, UsageBy, UsageParams, UsageReport, UsageTotal,
+    VariableFrom, VariableInfo,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -443,7 +443,22 @@ fn id(text: &str) -> Id {
 
 fn client(resume: Option<Resume>) -> ClientMeta {
     let token = "0123456789abcdef".to_owned();
-    ClientMeta { client: Some(ClientToken { token, resume }), ..ClientMeta::default() }
+    let positions = resume.is_some();
+    ClientMeta { client: Some(ClientToken { token, positions, resume }), ..ClientMeta::default() }
+}
+
+#[test]
+fn only_a_line_with_a_position_is_split() {
+    let line = br#" {"method":"m"}"#;
+    for session in ["demo-ed19", "a\"b\n", ""] {
+        let at = LinePosition(session.into(), u64::MAX);
+        let numbered = at.before(line);
+        assert_eq!(LinePosition::split(&numbered), Some((at, &line[..])));
+    }
+    assert!(LinePosition("s".into(), 7).before(b"{}").starts_with(br#"["s",7]{"#));
+    for other in [r#"["s",7]"#, r#"{"jsonrpc":"2.0"}"#, "[", "", "[7]{}", r#"["s",-1]{}"#] {
+        assert_eq!(LinePosition::split(other.as_bytes()), None);
+    }
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn members(meta: &impl Serialize) -> BTreeSet<String> {
 
 #[test]
 fn every_flag_is_in_the_list() {
-    let client = ClientToken { token: "t".to_owned(), resume: None };
+    let client = ClientToken { token: "t".to_owned(), positions: true, resume: None };
     // Written out, so that a member that is added is added here.
     let initialize = ClientMeta {
         agent: Some("a".to_owned()),

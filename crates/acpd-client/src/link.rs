@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::connect::{Options, PATIENCE as WRITE_PATIENCE, open_or_start};
 use crate::error::{ConnectError, LinkError, NotAnswering};
-use crate::resume::{Resumption, Verdict, unnumbered};
+use crate::resume::{Resumption, Verdict};
 use crate::silence::{QUIET, Silence, check_if_due};
 use crate::stream::{is_timeout, read_block, write_line};
 
@@ -425,7 +425,7 @@ impl LinkReader {
             let Body::Line(line) = frame.body else { continue };
             match inner.with(|memory, out| memory.receive(&line, out))? {
                 Verdict::Pass => self.ready.push_back(line),
-                Verdict::Unnumber => self.ready.push_back(unnumbered(&line)),
+                Verdict::Own(line) => self.ready.push_back(line),
                 Verdict::Swallow => {}
                 Verdict::Refused => return Ok(false),
             }

@@ -22,8 +22,8 @@ use acp_wire::{
     set_member, str_at,
 };
 use acpd_api::{
-    Answered, ClientToken, Empty, Leaving, NAMESPACE, Reason, Received, Resume as ResumeMeta,
-    Resumed, method,
+    Answered, ClientToken, Empty, Leaving, LinePosition, NAMESPACE, Reason, Received,
+    Resume as ResumeMeta, Resumed, method,
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -40,12 +40,12 @@ const NO_OP: &[u8] = br#"{"jsonrpc":"2.0","method":"_acpd/client/answered","para
 const COPIED: usize = 16 * 1024;
 
 /// Handling of a line of acpd.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The user gets the line.
     Pass,
-    /// The user gets the line without its number.
-    Unnumber,
+    /// The user gets this line: it had a number, which the user did not ask for.
+    Own(Bytes),
     /// The line is for the link only.
     Swallow,
     /// acpd does not resume the connection now: reconnect later.
@@ -199,6 +199,9 @@ impl Resumption {
         line: &Bytes,
         out: &mut VecDeque<Bytes>,
     ) -> Result<Verdict, Unresumable> {
+        if let Some(verdict) = self.positioned(line) {
+            return Ok(verdict);
+        }
         let Ok(message) = parse(line) else { return Ok(Verdict::Pass) };
         // Another daemon is there: one that ends accepts connections for a moment longer, but sends
         // nothing.
@@ -227,7 +230,7 @@ impl Resumption {
             }
             (Message::Request { id, .. }, Phase::Resumable { .. }) => Ok(self.ask(id)),
             (Message::Notification { method, params }, Phase::Resumable { .. }) => {
-                Ok(self.notified(&method, params.unwrap_or(RawValue::NULL)))
+                Ok(self.notified(line, &method, params.unwrap_or(RawValue::NULL)))
             }
             (Message::Notification { method, .. }, Phase::Bare)
                 if method == method::DAEMON_STOPPED =>
@@ -538,7 +541,7 @@ impl Resumption {
         if known && self.was_lost { Verdict::Swallow } else { Verdict::Pass }
     }
 
-    fn notified(&mut self, name: &str, params: &RawValue) -> Verdict {
+    fn notified(&mut self, line: &Bytes, name: &str, params: &RawValue) -> Verdict {
         let text = params.get().as_bytes();
         match name {
             method::DAEMON_STOPPED => {
@@ -570,25 +573,46 @@ impl Resumption {
                 }
             }
             name if name.starts_with("_acpd/client/") => return Verdict::Swallow,
-            _ => return self.numbered_line(text),
+            _ => return self.numbered(line, text),
         }
         Verdict::Pass
     }
 
-    /// Takes a line of a journal: the user gets it once, with its number only if wanted.
-    fn numbered_line(&mut self, text: &[u8]) -> Verdict {
+    /// Takes a line of a journal with its position: the user gets it once.
+    fn positioned(&mut self, line: &Bytes) -> Option<Verdict> {
+        let asked = !self.hello.is_empty() && !self.wants_numbers;
+        let (LinePosition(session, seq), own) = asked.then(|| LinePosition::split(line))??;
+        self.is_stopped = false;
+        let shows = match self.phase {
+            Phase::Resumable { .. } => self.advance(&session, seq),
+            Phase::Left => false,
+            _ => true,
+        };
+        Some(if shows { Verdict::Own(line.slice_ref(own)) } else { Verdict::Swallow })
+    }
+
+    /// The same without positions: the user wants numbers, or an older daemon does not know them.
+    fn numbered(&mut self, line: &Bytes, text: &[u8]) -> Verdict {
         let seq = count_at(text, &["_meta", NAMESPACE, "seq"]);
         // A line of a subagent names the journal in which it has its number.
         let session =
             str_at(text, &["_meta", NAMESPACE, "session"]).or_else(|| str_at(text, &["sessionId"]));
-        if let (Some(seq), Some(session)) = (seq, session) {
-            let is_new = Cursor::advance(&mut self.cursors, &session, seq);
-            if !is_new && self.was_lost {
-                return Verdict::Swallow;
-            }
+        if let (Some(seq), Some(session)) = (seq, session)
+            && !self.advance(&session, seq)
+        {
+            return Verdict::Swallow;
         }
         // Some clients make arguments of everything in `_meta`.
-        if seq.is_some() && !self.wants_numbers { Verdict::Unnumber } else { Verdict::Pass }
+        if seq.is_some() && !self.wants_numbers {
+            Verdict::Own(unnumbered(line))
+        } else {
+            Verdict::Pass
+        }
+    }
+
+    /// Returns whether the user gets the line with this number.
+    fn advance(&mut self, session: &str, seq: u64) -> bool {
+        Cursor::advance(&mut self.cursors, session, seq) || !self.was_lost
     }
 
     /// The client's state, for the next `initialize`.
@@ -614,13 +638,14 @@ impl Resumption {
     }
 
     fn with_token(&self, initialize: &Bytes, resume: Option<ResumeMeta>) -> Bytes {
-        let client = ClientToken { token: self.token.clone(), resume };
+        let positions = !self.wants_numbers;
+        let client = ClientToken { token: self.token.clone(), positions, resume };
         let client = serde_json::to_vec(&client).expect("acpd's own values serialize");
         set_member(initialize, &["params", "_meta", NAMESPACE, "client"], &client)
     }
 }
 
-pub(crate) fn unnumbered(line: &Bytes) -> Bytes {
+fn unnumbered(line: &Bytes) -> Bytes {
     let own = ["params", "_meta", NAMESPACE];
     let of = |member| [own[0], own[1], own[2], member];
     let mut line = remove_member(&remove_member(line, &of("seq")), &of("session"));

@@ -404,8 +404,7 @@ pub struct Read {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct View {
-    /// `_meta._acpd.seq` on every line.
-    pub seq: bool,
+    pub numbers: Numbers,
     /// `_acpd/…` notices.
     pub notices: bool,
     pub capabilities: ClientCapabilities,
@@ -415,13 +414,24 @@ pub struct View {
     pub editor: u64,
 }
 
+/// The place of a line's sequence number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Numbers {
+    #[default]
+    None,
+    /// `_meta._acpd.seq`.
+    InMeta,
+    /// [`acpd_api::LinePosition`].
+    InFront,
+}
+
 impl View {
     /// Returns whether both clients are shown the same lines.
     pub(crate) fn shows_as(&self, other: &View) -> bool {
         let shown = |view: &View| {
             let can = view.capabilities;
             let kinds = (can.boolean_options, can.notices, can.compaction, can.plan, can.subagents);
-            (view.seq, view.notices, view.max_line, view.editor, kinds)
+            (view.numbers, view.notices, view.max_line, view.editor, kinds)
         };
         shown(self) == shown(other)
     }

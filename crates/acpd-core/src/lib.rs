@@ -66,8 +66,9 @@ pub use fault::Fault;
 pub use hub::Hub;
 pub use input::{
     Accepted, Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Input, LeftOut,
-    LeftProcess, LogPage, Look, NewTerminal, Read, ReadStyle, Search, SessionValues, SpawnError,
-    StatusPart, StopStep, TerminalEnd, TerminalTail, ToClient, ToHost, Trace, TraceOf, View,
+    LeftProcess, LogPage, Look, NewTerminal, Numbers, Read, ReadStyle, Search, SessionValues,
+    SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, ToClient, ToHost, Trace, TraceOf,
+    View,
 };
 pub use session::reseed::GO_ON;
 pub use tally::Timing;

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use acpd_api::LinePosition;
 use acpd_client::resume::{Resumption, Unresumable, Verdict};
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -17,9 +18,12 @@ fn value(line: &[u8]) -> Value {
     serde_json::from_slice(line).unwrap()
 }
 
-fn say(seq: u64) -> Value {
-    json!({"method": "session/update",
-        "params": {"sessionId": SESSION, "update": {}, "_meta": {"_acpd": {"seq": seq}}}})
+/// A line with its position, and the line that the user gets.
+fn say(seq: u64) -> (Bytes, Result<Verdict, Unresumable>) {
+    let own = line(&json!({"method": "session/update",
+        "params": {"sessionId": SESSION, "update": {}, "_meta": {"x": 1}}}));
+    let line = LinePosition(SESSION.into(), seq).before(&own).into();
+    (line, Ok(Verdict::Own(own)))
 }
 
 /// A client that was greeted, and has sent nothing yet.
@@ -52,13 +56,14 @@ fn a_load_that_was_cut_off_goes_on_behind_its_last_line() {
     let mut memory = greeted();
     let mut out = VecDeque::new();
     for seq in 1..=9 {
-        memory.receive(&line(&say(seq)), &mut out).unwrap();
+        memory.receive(&say(seq).0, &mut out).unwrap();
     }
     let load = json!({"id": 5, "method": "session/load", "params": {"sessionId": SESSION}});
     memory.send(line(&load), &mut out);
     // One line was still under way; then the replay begins.
     for seq in [10, 1, 2, 4] {
-        assert_eq!(memory.receive(&line(&say(seq)), &mut out), Ok(Verdict::Unnumber));
+        let (line, own) = say(seq);
+        assert_eq!(memory.receive(&line, &mut out), own);
     }
     out.clear();
     let again = returning(&mut memory);
@@ -72,10 +77,11 @@ fn a_load_that_was_cut_off_goes_on_behind_its_last_line() {
         (&json!(5), &json!({"after": 4}))
     );
     for seq in [6, 10] {
-        assert_eq!(memory.receive(&line(&say(seq)), &mut out), Ok(Verdict::Unnumber));
+        let (line, own) = say(seq);
+        assert_eq!(memory.receive(&line, &mut out), own);
     }
     memory.receive(&line(&json!({"id": 5, "result": {}})), &mut out).unwrap();
-    assert_eq!(memory.receive(&line(&say(10)), &mut out), Ok(Verdict::Swallow));
+    assert_eq!(memory.receive(&say(10).0, &mut out), Ok(Verdict::Swallow));
     let again = returning(&mut memory);
     let resume = &again["params"]["_meta"]["_acpd"]["client"]["resume"];
     assert_eq!(resume["sessions"], json!({SESSION: 10}));
@@ -165,7 +171,7 @@ fn the_last_line_says_that_nobody_comes_back() {
     memory.leave(&mut out);
     memory.leave(&mut out);
     memory.send(line(&json!({"method": "y"})), &mut out);
-    assert_eq!(memory.receive(&line(&say(1)), &mut out), Ok(Verdict::Swallow));
+    assert_eq!(memory.receive(&say(1).0, &mut out), Ok(Verdict::Swallow));
     let sent: Vec<Value> = out.iter().map(|line| value(line)).collect();
     let leave = json!({"jsonrpc": "2.0", "method": "_acpd/client/leave", "params": {}});
     assert_eq!(sent, [leave]);
@@ -193,7 +199,7 @@ fn lines_of_a_subagent_count_for_the_session_that_they_name() {
         line(&json!({"method": "session/update", "params": {"sessionId": "c", "update": {},
             "_meta": {"_acpd": {"seq": seq, "session": SESSION}}}}))
     };
-    memory.receive(&line(&say(5)), &mut out).unwrap();
+    memory.receive(&say(5).0, &mut out).unwrap();
     memory.receive(&of_child(7), &mut out).unwrap();
     assert_eq!(has(&returning(&mut memory))["sessions"], json!({SESSION: 7}));
     take_back(&mut memory, 0, &json!([]));
@@ -201,8 +207,8 @@ fn lines_of_a_subagent_count_for_the_session_that_they_name() {
 
     let load = json!({"id": 5, "method": "session/load", "params": {"sessionId": SESSION}});
     memory.send(line(&load), &mut out);
-    for again in [line(&say(5)), of_child(6), of_child(7)] {
-        assert_eq!(memory.receive(&again, &mut out), Ok(Verdict::Unnumber));
+    for again in [say(5).0, of_child(6), of_child(7)] {
+        assert!(matches!(memory.receive(&again, &mut out), Ok(Verdict::Own(_))));
     }
 }
 
@@ -216,7 +222,7 @@ fn a_session_that_is_being_left_is_told_apart() {
     ] {
         let mut memory = greeted();
         let mut out = VecDeque::new();
-        memory.receive(&line(&say(3)), &mut out).unwrap();
+        memory.receive(&say(3).0, &mut out).unwrap();
         let other = json!({"method": "session/update",
             "params": {"sessionId": "s-2", "_meta": {"_acpd": {"seq": 4}}}});
         memory.receive(&line(&other), &mut out).unwrap();

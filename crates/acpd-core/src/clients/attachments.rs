@@ -23,7 +23,7 @@ use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::ids::{ClientId, Requester, Seq, SessionKey};
-use crate::input::{Effect, Read, ReadStyle, ToClient, View};
+use crate::input::{Effect, Numbers, Read, ReadStyle, ToClient, View};
 use crate::record::EventKind;
 use crate::views::{JournalHead, render};
 
@@ -241,7 +241,7 @@ impl Clients {
         journal: JournalHead<'_>,
     ) {
         let Some(here) = self.connected.get(&client).filter(|_| journal.head > 0) else { return };
-        let view = View { seq: false, ..here.view };
+        let view = View { numbers: Numbers::None, ..here.view };
         let head = journal.head;
         self.read(cx, client, journal, (head, head), (ReadStyle::Commands, view));
     }

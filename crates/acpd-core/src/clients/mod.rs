@@ -49,7 +49,7 @@ use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::hash::number_of;
 use crate::ids::{ClientId, Requester, Seq, SessionKey, Time};
-use crate::input::{ClientOrigin, Effect, LogPage, SessionValues, ToClient, View};
+use crate::input::{ClientOrigin, Effect, LogPage, Numbers, SessionValues, ToClient, View};
 use crate::timers::Timer;
 use crate::views::Responder;
 
@@ -104,7 +104,7 @@ impl Clients {
     ) {
         let Some(here) = self.connected.get_mut(&client) else { return };
         here.view = View {
-            seq: meta.seq,
+            numbers: if meta.seq { Numbers::InMeta } else { Numbers::None },
             notices: meta.notices,
             capabilities: said.capabilities,
             max_line: meta.max_line.unwrap_or(0),

@@ -24,7 +24,7 @@ use serde_json::value::RawValue;
 use crate::clients::{Client, Clients, Open};
 use crate::cx::Cx;
 use crate::ids::{ClientId, Requester, SessionKey, Time};
-use crate::input::{Effect, ToClient};
+use crate::input::{Effect, Numbers, ToClient};
 use crate::record::{ClientState, Record, ReplyRow, Row, RowId, Sender};
 use crate::timers::{Timer, Timers};
 use crate::views::without_boolean_options;
@@ -98,7 +98,7 @@ impl Clients {
         }
     }
 
-    pub(crate) fn name(&mut self, client: ClientId, token: &str) {
+    pub(crate) fn name(&mut self, client: ClientId, token: &str, numbers: Numbers) {
         let old = self.by_token(token);
         let known = old.and_then(|old| self.resumable.remove(&old)).unwrap_or_default();
         if old.is_some_and(|old| self.counted.remove(&old)) {
@@ -107,7 +107,7 @@ impl Clients {
         let known = Resumable { token: token.to_owned(), away: None, ..known };
         self.resumable.insert(client, known);
         if let Some(client) = self.connected.get_mut(&client) {
-            client.view.seq = true;
+            client.view.numbers = numbers;
         }
     }
 

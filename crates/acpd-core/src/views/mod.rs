@@ -9,13 +9,15 @@ use std::borrow::Cow;
 use std::fmt;
 
 use acp_wire::{StateKey, build, locate, remove_member, set_member, splice, str_at};
-use acpd_api::{ClientName, NAMESPACE, Reseed, RestoreLevel, Restored, Skipped, Untrusted, method};
+use acpd_api::{
+    ClientName, LinePosition, NAMESPACE, Reseed, RestoreLevel, Restored, Skipped, Untrusted, method,
+};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::ids::{ClientId, InteractionId, Seq, SessionKey};
-use crate::input::{Read, View};
+use crate::input::{Numbers, Read, View};
 use crate::record::{EventKind, EventRow, ReadStyle};
 
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +55,11 @@ pub fn render(
     } else {
         line
     };
-    Some(if view.seq { with_seq(&line, kind, seq, session) } else { line })
+    Some(match view.numbers {
+        Numbers::None => line,
+        Numbers::InMeta => with_seq(&line, kind, seq, session),
+        Numbers::InFront => LinePosition(session.into(), seq).before(&line).into(),
+    })
 }
 
 /// Returns a sentence of acpd for clients without notices.

@@ -9,7 +9,7 @@ use acpd_core::Input;
 use acpd_core::ids::{ClientId, SessionKey};
 use acpd_core::record::EventRow;
 use acpd_core::views::render;
-use acpd_core::{ClientEvent, ClientOrigin, StopStep, View};
+use acpd_core::{ClientEvent, ClientOrigin, Numbers, StopStep, View};
 use acpd_test::fuzz::{Dice, Outcomes, fuzz, throws};
 use bytes::Bytes;
 use proptest::prelude::any;
@@ -72,7 +72,7 @@ impl Follower {
             str_at(&row.line, &["params", "sessionId"]).as_deref() == Some(self.session)
         };
         let own = format!(".{}", self.client.0);
-        let view = View { seq: true, notices: true, ..View::default() };
+        let view = View { numbers: Numbers::InMeta, notices: true, ..View::default() };
         let rows = journal.into_iter().flatten().filter(of);
         let rows =
             rows.filter(move |row| !row.origin.as_ref().is_some_and(|of| of.ends_with(&own)));

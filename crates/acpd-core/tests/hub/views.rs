@@ -7,7 +7,7 @@ use acpd_api::{NAMESPACE, method};
 use acpd_core::ids::ClientId;
 use acpd_core::record::{EventKind, EventRow};
 use acpd_core::views::render;
-use acpd_core::{ClientEvent, Effect, Input, TerminalEnd, TerminalTail, View};
+use acpd_core::{ClientEvent, Effect, Input, Numbers, TerminalEnd, TerminalTail, View};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ const UPDATES: [&str; 12] = [
 fn view() -> impl Strategy<Value = View> {
     let long = prop_oneof![Just(0), Just(200_u64)];
     (any::<[bool; 6]>(), long).prop_map(|(has, max_line)| View {
-        seq: true,
+        numbers: Numbers::InMeta,
         notices: has[0],
         capabilities: ClientCapabilities {
             boolean_options: has[1],

@@ -7,11 +7,11 @@ use acp_wire::set_member;
 use acpd_core::ids::SessionKey;
 use acpd_core::record::{EventKind, EventRow};
 use acpd_core::views::render;
-use acpd_core::{ToClient, View};
+use acpd_core::{Numbers, ToClient, View};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::ride::{HELLO, Ride, Word};
+use super::ride::{HELLO, Ride, Word, with_number};
 use super::store::Store;
 use super::truth::{Truth, wire_id};
 use crate::rng::Rng;
@@ -122,7 +122,7 @@ impl Place {
 impl Client {
     pub(super) fn new(agent: &str, rng: &mut Rng) -> Client {
         let view = View {
-            seq: rng.permille(800),
+            numbers: if rng.permille(800) { Numbers::InMeta } else { Numbers::None },
             notices: rng.permille(800),
             capabilities: ClientCapabilities {
                 boolean_options: true,
@@ -193,7 +193,8 @@ impl Client {
     }
 
     pub(super) fn initialize(&mut self, rng: &mut Rng) -> Bytes {
-        let own = json!({"agent":self.agent,"notices":self.view.notices,"seq":self.view.seq});
+        let own = json!({"agent":self.agent,"notices":self.view.notices,
+            "seq":self.has_numbers()});
         let params = json!({"protocolVersion":1,"_meta":{"_acpd":own},"clientCapabilities":{
             "plan":{},"subagents":{},
             "session":{"configOptions":{"boolean":{}},"notices":{},"compaction":{}}}});
@@ -201,7 +202,7 @@ impl Client {
             return self.ask("initialize", params, Asked::Plain, rng).unwrap_or_default();
         };
         // Lines come with numbers in any case.
-        self.view.seq = true;
+        self.view.numbers = Numbers::InMeta;
         if ride.has_begun {
             // The memory may know more of a session that this model has lost track of.
             for (session, seq) in ride.back() {
@@ -239,6 +240,10 @@ impl Client {
         });
         self.followed = prompted.filter(|session| !self.places.contains_key(session)).collect();
         self.ride.as_mut().is_some_and(|ride| ride.lost(now))
+    }
+
+    fn has_numbers(&self) -> bool {
+        self.view.numbers != Numbers::None
     }
 
     /// Returns whether an attach to this session is open, or may be.
@@ -286,10 +291,15 @@ impl Client {
         store: &Store,
         truth: &mut Truth,
     ) -> Result<(), String> {
+        let numbered = with_number(bytes);
+        if numbered.is_some() {
+            truth.hit("line with its position");
+        }
+        let (bytes, from_daemon) = (numbered.as_ref().unwrap_or(bytes), bytes);
         let line: Value =
             serde_json::from_slice(bytes).map_err(|e| format!("client got no JSON: {e}"))?;
         if let Some(ride) = &mut self.ride {
-            match ride.receive(bytes, &line, store)? {
+            match ride.receive(from_daemon, &line, store)? {
                 Word::ForMemory => return self.is_open_again(&line),
                 Word::Kept if !self.may_be_kept(&line, store) => {
                     return Err(format!("the memory keeps {line} from its user"));
@@ -526,7 +536,7 @@ impl Client {
             Some(Place::At(_)) if self.left.contains(session) && line["result"].is_null() => Ok(()),
             // Answers no longer wait for lines of a session that was left.
             Some(Place::At(_)) if self.is_leaving(session) => Ok(()),
-            Some(Place::At(seen)) if self.view.seq && seen < end => {
+            Some(Place::At(seen)) if self.has_numbers() && seen < end => {
                 Err(format!("{text} was answered at {seen}, before its line {end}"))
             }
             _ => Ok(()),
@@ -567,7 +577,7 @@ impl Client {
                 self.put(session, place);
             }
             None if self.ride.is_some() => self.put(session, Place::At(seq)),
-            Some(Place::At(last)) if self.view.seq => {
+            Some(Place::At(last)) if self.has_numbers() => {
                 if last > seq {
                     return Err(format!("{session}: caught up at {seq} after {last}"));
                 }

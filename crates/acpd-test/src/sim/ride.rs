@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use acp_wire::{set_member, str_at};
+use acpd_api::LinePosition;
 use acpd_client::resume::{Resumption, Verdict};
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::store::Store;
 
@@ -105,4 +107,15 @@ pub(super) enum Word {
     Shown,
     /// The memory keeps the line from the user.
     Kept,
+}
+
+/// Returns a line with a position as a client without positions would get it.
+pub(super) fn with_number(line: &Bytes) -> Option<Bytes> {
+    let (LinePosition(session, seq), line) = LinePosition::split(line)?;
+    let with = |line: &Bytes, name, value: Value| {
+        set_member(line, &["params", "_meta", "_acpd", name], value.to_string().as_bytes())
+    };
+    let of_child = str_at(line, &["params", "sessionId"]).is_some_and(|id| id != session);
+    let line = with(&Bytes::copy_from_slice(line), "seq", json!(seq));
+    Some(if of_child { with(&line, "session", json!(session)) } else { line })
 }

@@ -11,6 +11,7 @@ use crate::fault::Fault;
 use crate::hash::number_of;
 use crate::hub::Hub;
 use crate::ids::{ClientId, NOBODY, SessionKey};
+use crate::input::Numbers;
 use crate::mcp::client_servers::CallEnd;
 use crate::offer::offer;
 use crate::params::own_meta;
@@ -65,7 +66,7 @@ impl Hub {
     }
 
     fn name_client(&mut self, client: ClientId, named: ClientToken) -> Result<(), Fault> {
-        let ClientToken { token, resume } = named;
+        let ClientToken { token, positions, resume } = named;
         if !self.clients.claim_token(&mut self.cx, client, &token)? {
             return Ok(());
         }
@@ -82,7 +83,8 @@ impl Hub {
             }
             self.cx.put(Row::Client { token: token.clone(), received: 0 });
         }
-        self.clients.name(client, &token);
+        let numbers = if positions { Numbers::InFront } else { Numbers::InMeta };
+        self.clients.name(client, &token, numbers);
         if let Some((old, resume)) = back {
             let prompts = self.sessions.values_mut().flat_map(Session::prompts_mut);
             let senders = prompts.flat_map(|prompt| &mut prompt.senders);
