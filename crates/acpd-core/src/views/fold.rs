@@ -1,48 +1,46 @@
-//! Folding: the chunks of one message become one line, for clients that load a conversation.
+//! Folding: the chunks of a message, the updates of a tool call, and the versions of a plan become
+//! one line each, for clients that load a conversation.
 //!
-//! The journal keeps each chunk, and a client that continues from its cursor gets each. A folded line
-//! has the number of its last chunk, so it is a cursor like any other.
+//! The journal keeps each line, and a client that continues from its cursor gets each. Only lines
+//! without others between them are folded. A folded line has the number of the last one, so it is a
+//! cursor like any other.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use acp_wire::{locate, splice, str_at};
+use acp_wire::{locate, set_member, splice, str_at};
 use bytes::Bytes;
+use serde_json::value::RawValue;
 
 use crate::record::{EventKind, EventRow};
 
-const UPDATE: [&str; 3] = ["params", "update", "sessionUpdate"];
+const UPDATE: [&str; 2] = ["params", "update"];
+const UPDATE_KIND: [&str; 3] = ["params", "update", "sessionUpdate"];
 const TEXT: [&str; 4] = ["params", "update", "content", "text"];
 /// Bytes of a folded line.
 const MOST: usize = 256 << 10;
 
-/// A line whose text grows.
+/// A line that later lines may continue.
 struct Folded {
-    first: EventRow,
-    /// The text's place in that line, without its quotes.
-    text: Range<usize>,
-    /// Texts of later lines, as JSON has them.
+    row: EventRow,
+    /// The place of a chunk's text, without its quotes.
+    text: Option<Range<usize>>,
+    /// Texts of later chunks, as JSON has them.
     more: Vec<u8>,
 }
 
-/// Folds consecutive chunks that differ in their text only, up to `max_line` bytes (0 = no limit).
+/// Folds lines up to `max_line` bytes (0 = no limit).
 pub(super) fn fold(rows: Vec<EventRow>, max_line: u64) -> Vec<EventRow> {
     let most = if max_line == 0 { MOST } else { MOST.min(max_line as usize) };
     let mut folded = Vec::new();
     let mut open: Option<Folded> = None;
     for row in rows {
         let text = text_of(&row);
-        if let (Some(open), Some(text)) = (&mut open, &text)
-            && open.continues(&row, text, most)
-        {
-            open.more.extend(&row.line[text.clone()]);
-            (open.first.seq, open.first.at) = (row.seq, row.at);
+        if open.as_mut().is_some_and(|open| open.takes(&row, text.as_ref(), most)) {
             continue;
         }
-        folded.extend(open.take().map(Folded::row));
-        match text {
-            Some(text) => open = Some(Folded { first: row, text, more: Vec::new() }),
-            None => folded.push(row),
-        }
+        let next = Folded { row, text, more: Vec::new() };
+        folded.extend(open.replace(next).map(Folded::row));
     }
     folded.extend(open.map(Folded::row));
     folded
@@ -53,7 +51,7 @@ fn text_of(row: &EventRow) -> Option<Range<usize>> {
     if !matches!(row.kind, EventKind::Update | EventKind::Imported) {
         return None;
     }
-    let update = str_at(&row.line, &UPDATE)?;
+    let update = str_at(&row.line, &UPDATE_KIND)?;
     if !matches!(&*update, "agent_message_chunk" | "agent_thought_chunk") {
         return None;
     }
@@ -62,23 +60,154 @@ fn text_of(row: &EventRow) -> Option<Range<usize>> {
 }
 
 impl Folded {
-    fn continues(&self, row: &EventRow, text: &Range<usize>, most: usize) -> bool {
-        let (before, behind) =
-            (&self.first.line[..self.text.start], &self.first.line[self.text.end..]);
-        row.kind == self.first.kind
-            && row.pv == self.first.pv
-            && row.origin == self.first.origin
-            && row.line[..text.start] == *before
-            && row.line[text.end..] == *behind
-            && self.first.line.len() + self.more.len() + text.len() <= most
+    /// Adds a line, unless it is a line of its own.
+    fn takes(&mut self, row: &EventRow, text: Option<&Range<usize>>, most: usize) -> bool {
+        let own = &self.row;
+        if (row.kind, row.pv, &row.origin) != (own.kind, own.pv, &own.origin) {
+            return false;
+        }
+        match (&self.text, text) {
+            (Some(own), Some(text)) => {
+                let (line, chunk) = (&self.row.line, &row.line);
+                if line[..own.start] != chunk[..text.start]
+                    || line[own.end..] != chunk[text.end..]
+                    || line.len() + self.more.len() + text.len() > most
+                {
+                    return false;
+                }
+                self.more.extend(&chunk[text.clone()]);
+            }
+            (None, None) => match merged(&self.row.line, &row.line) {
+                Some(line) if line.len() <= most => self.row.line = line,
+                _ => return false,
+            },
+            _ => return false,
+        }
+        (self.row.seq, self.row.at) = (row.seq, row.at);
+        true
     }
 
     fn row(self) -> EventRow {
-        if self.more.is_empty() {
-            return self.first;
+        match self.text {
+            Some(text) if !self.more.is_empty() => {
+                let line = splice(&self.row.line, &[(text.end..text.end, &self.more)]);
+                EventRow { line, ..self.row }
+            }
+            _ => self.row,
         }
-        let end = self.text.end..self.text.end;
-        let line: Bytes = splice(&self.first.line, &[(end, &self.more)]);
-        EventRow { line, ..self.first }
+    }
+}
+
+/// Returns the line of a tool call with an update of it, or a plan's next version.
+fn merged(line: &Bytes, next: &Bytes) -> Option<Bytes> {
+    let kind = str_at(next, &UPDATE_KIND)?;
+    let (own, new) = (locate(line, &UPDATE)?, locate(next, &UPDATE)?);
+    if line[..own.start] != next[..new.start] || line[own.end..] != next[new.end..] {
+        return None;
+    }
+    let is = |name| str_at(line, &UPDATE_KIND).as_deref() == Some(name);
+    match &*kind {
+        "plan" if is("plan") => Some(next.clone()),
+        "tool_call_update" if is("tool_call") || is("tool_call_update") => {
+            let id = ["params", "update", "toolCallId"];
+            if str_at(line, &id)? != str_at(next, &id)? {
+                return None;
+            }
+            let mut line = line.clone();
+            for (name, value) in members(&next[new])? {
+                let path = ["params", "update", name];
+                line = match name {
+                    "sessionUpdate" | "toolCallId" => continue,
+                    "_meta" => with_meta(line, &mut path.to_vec(), value)?,
+                    // The protocol replaces a member as a whole, and keeps it for `null`.
+                    _ if value.get() == "null" => continue,
+                    _ => set_member(&line, &path, value.get().as_bytes()),
+                };
+            }
+            Some(line)
+        }
+        _ => None,
+    }
+}
+
+/// Adds members of `_meta`. `None`: one has another value already, and may be meant as a second
+/// part.
+fn with_meta<'a>(line: Bytes, path: &mut Vec<&'a str>, new: &'a RawValue) -> Option<Bytes> {
+    let Some(old) = locate(&line, path) else {
+        return Some(set_member(&line, path, new.get().as_bytes()));
+    };
+    if &line[old.clone()] == new.get().as_bytes() {
+        return Some(line);
+    }
+    if line[old.start] != b'{' {
+        return None;
+    }
+    let mut line = line;
+    for (name, value) in members(new.get().as_bytes())? {
+        path.push(name);
+        line = with_meta(line, path, value)?;
+        path.pop();
+    }
+    Some(line)
+}
+
+fn members(object: &[u8]) -> Option<BTreeMap<&str, &RawValue>> {
+    serde_json::from_slice(object).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::ids::{SessionKey, Time};
+
+    fn folded(updates: &[Value]) -> Vec<(u64, Value)> {
+        let row = |(at, update): (usize, &Value)| {
+            let params = json!({"sessionId": "s", "update": update});
+            let line = json!({"method": "session/update", "params": params}).to_string().into();
+            let (session, seq) = (SessionKey(1), at as u64 + 1);
+            let kind = EventKind::Update;
+            EventRow { session, seq, pv: 1, kind, at: Time(seq), line, origin: None }
+        };
+        let rows = fold(updates.iter().enumerate().map(row).collect(), 0);
+        let update = |row: EventRow| {
+            let mut line: Value = serde_json::from_slice(&row.line).unwrap();
+            (row.seq, line["params"]["update"].take())
+        };
+        rows.into_iter().map(update).collect()
+    }
+
+    fn call(kind: &str, id: &str, mut more: Value) -> Value {
+        more["sessionUpdate"] = kind.into();
+        more["toolCallId"] = id.into();
+        more
+    }
+
+    #[test]
+    fn updates_of_a_call_are_one_line() {
+        let updates = [
+            call("tool_call", "a", json!({"title": "T", "_meta": {"x": {"name": "n"}}})),
+            call("tool_call_update", "a", json!({"title": null, "rawInput": {"n": 1.0}})),
+            call("tool_call_update", "a", json!({"title": "U", "_meta": {"x": {"more": 1}}})),
+            call("tool_call_update", "b", json!({"title": "B"})),
+        ];
+        let whole = json!({"title": "U", "rawInput": {"n": 1.0},
+            "_meta": {"x": {"name": "n", "more": 1}}});
+        let expected = [(3, call("tool_call", "a", whole)), (4, updates[3].clone())];
+        assert_eq!(folded(&updates), expected);
+    }
+
+    #[test]
+    fn parts_of_an_output_stay_lines() {
+        let part = |data| call("tool_call_update", "a", json!({"_meta": {"output": data}}));
+        let updates = [part("1"), part("2"), call("tool_call", "a", json!({}))];
+        assert_eq!(folded(&updates).len(), 3);
+    }
+
+    #[test]
+    fn the_last_plan_replaces_the_one_before_it() {
+        let plan = |entries| json!({"sessionUpdate": "plan", "entries": entries});
+        assert_eq!(folded(&[plan(json!([1])), plan(json!([2]))]), [(2, plan(json!([2])))]);
     }
 }

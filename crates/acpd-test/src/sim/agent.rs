@@ -590,10 +590,14 @@ impl Process {
                 turn.told.push(text.clone());
                 chunk(&turn.session, "agent_message_chunk", &text)
             }
-            Act::Tool => update(
-                &turn.session,
-                json!({"sessionUpdate":"tool_call","toolCallId":format!("{}-t", turn.text),"title":"x"}),
-            ),
+            Act::Tool => {
+                let kind = if rng.permille(400) { "tool_call" } else { "tool_call_update" };
+                let title = format!("{}#{}", turn.text, turn.said);
+                update(
+                    &turn.session,
+                    json!({"sessionUpdate":kind,"toolCallId":format!("{}-t", turn.text),"title":title}),
+                )
+            }
             Act::Mode => update(
                 &turn.session,
                 json!({"sessionUpdate":"current_mode_update","currentModeId":"code"}),
@@ -613,8 +617,8 @@ impl Process {
         };
         let update = &mut line["params"]["update"];
         if !update.is_null() {
-            // Chunks have their numbers in their texts, and so may be folded.
-            if update["content"].is_null() {
+            // Chunks and calls have their numbers in their texts, and so may be folded.
+            if update["content"].is_null() && update["title"].is_null() {
                 update["_meta"] = json!({"turn":turn.text,"n":turn.said});
             }
             turn.said += 1;

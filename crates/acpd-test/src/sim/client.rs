@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::acp::ClientCapabilities;
-use acp_wire::set_member;
 use acpd_core::ids::SessionKey;
 use acpd_core::record::{EventKind, EventRow};
 use acpd_core::views::render;
@@ -11,6 +10,7 @@ use acpd_core::{Numbers, ToClient, View};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::folded::{first_of_call, first_of_message, text_of};
 use super::ride::{HELLO, Ride, Word, with_number};
 use super::store::Store;
 use super::truth::{Truth, wire_id};
@@ -603,10 +603,20 @@ impl Client {
             return Ok(());
         }
         let row = committed(session, seq, store)?;
+        let update = &line["params"]["update"];
+        let loaded = match self.places.get(session) {
+            Some(Place::Loading { told, .. }) => Some(*told),
+            _ => None,
+        };
+        let is_call = !update["toolCallId"].is_null();
         let shown = render(&row.line, row.kind, None, seq, session, &self.view);
-        let first = match shown {
-            Some(shown) if shown == bytes => seq,
-            _ => self.unfold(session, seq, (line, bytes), store)?,
+        // The last update of a call may have all that the earlier ones had.
+        let first = if shown.as_ref() == Some(bytes) && !(is_call && loaded.is_some()) {
+            seq
+        } else if is_call {
+            first_of_call(session, loaded.unwrap_or(0)..seq, update, store)?
+        } else {
+            first_of_message(session, seq, bytes, &self.view, store)?
         };
         if self.unsure.contains(session) {
             return Ok(());
@@ -621,7 +631,11 @@ impl Client {
             }
             Some(Place::Loading { before, seen, told }) => {
                 if first < seq {
-                    truth.hit("folded lines in a load");
+                    truth.hit(if is_call {
+                        "folded call in a load"
+                    } else {
+                        "folded lines in a load"
+                    });
                 }
                 self.replayed(session, (before, seen, told), (first, seq), store)?;
             }
@@ -630,36 +644,6 @@ impl Client {
             Some(Place::Opened { .. }) | None => self.put(session, Place::At(seq)),
         }
         Ok(())
-    }
-
-    /// Returns the first of the lines whose texts together are a folded line's.
-    fn unfold(
-        &self,
-        session: &str,
-        seq: u64,
-        (line, bytes): (&Value, &Bytes),
-        store: &Store,
-    ) -> Result<u64, String> {
-        let text = &line["params"]["update"]["content"]["text"];
-        let mut rest = text.as_str().unwrap_or_default();
-        for first in (1..=seq).rev() {
-            let row = committed(session, first, store)?;
-            if matches!(row.kind, EventKind::State(_) | EventKind::Live) {
-                continue;
-            }
-            let Some(before) = text_of(row).and_then(|text| rest.strip_suffix(&text)) else {
-                break;
-            };
-            rest = before;
-            let text = text.to_string();
-            let whole =
-                set_member(&row.line, &["params", "update", "content", "text"], text.as_bytes());
-            let shown = render(&whole, row.kind, None, seq, session, &self.view);
-            if rest.is_empty() && shown.as_ref() == Some(bytes) {
-                return Ok(first);
-            }
-        }
-        Err(format!("{session} {seq}: shown {line}, which is not in the journal"))
     }
 
     /// Checks a line while a load is open: an older line, or one of the replay. The replay begins
@@ -774,13 +758,12 @@ fn steered(
     Ok(())
 }
 
-fn text_of(row: &EventRow) -> Option<String> {
-    let line: Value = serde_json::from_slice(&row.line).ok()?;
-    Some(line["params"]["update"]["content"]["text"].as_str()?.to_owned())
-}
-
 /// A committed line of a journal, or an error.
-fn committed<'s>(session: &str, seq: u64, store: &'s Store) -> Result<&'s EventRow, String> {
+pub(super) fn committed<'s>(
+    session: &str,
+    seq: u64,
+    store: &'s Store,
+) -> Result<&'s EventRow, String> {
     let key: Option<&SessionKey> = store.public.get(session);
     let journal = key.and_then(|key| store.journals.get(key));
     journal

@@ -49,6 +49,7 @@ mod agent;
 mod bad;
 mod client;
 mod digest;
+mod folded;
 mod host;
 mod people;
 mod rest;

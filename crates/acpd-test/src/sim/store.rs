@@ -330,7 +330,10 @@ impl Journal {
     /// Checks that the answer to a prompt has every line, in order.
     fn check_turn(&mut self, update: &Value, is_chunk: bool) -> Result<(), String> {
         let text = update["content"]["text"].as_str().filter(|_| is_chunk);
-        let numbered = text.and_then(|text| text.split_once('#')).map(|(of, _)| of);
+        let numbered = text
+            .or(update["title"].as_str())
+            .and_then(|text| text.split_once('#'))
+            .map(|(of, _)| of);
         let of = update["_meta"]["turn"].as_str().or(numbered);
         if of.is_some() && of == self.prompt.as_deref() {
             if numbered.is_none() && update["_meta"]["n"] != self.said {
