@@ -14,6 +14,7 @@ use crate::workspace::succeed;
 use acpd_test::peer::Peer;
 
 const LINES: usize = 200_000;
+const NO_PAUSE: Duration = Duration::ZERO;
 
 type Measure = fn(&Bench) -> Result<f64>;
 
@@ -26,7 +27,7 @@ pub(super) struct Figure {
     pub(super) pipe: Option<Measure>,
 }
 
-pub(super) const FIGURES: [Figure; 16] = [
+pub(super) const FIGURES: [Figure; 19] = [
     less("CPU per line, daemon", "µs", |bench| cpu_per_line(bench, Part::Daemon)),
     less("CPU per line, shim", "µs", |bench| cpu_per_line(bench, Part::Shim)),
     less("CPU per line, acpctl acp", "µs", |bench| cpu_per_line(bench, Part::Bridge)),
@@ -38,9 +39,21 @@ pub(super) const FIGURES: [Figure; 16] = [
         .with_pipe(|bench| line_age(bench, bench.pipe()?)),
     less("request and answer, p50", "µs", |bench| round_trip(bench, bench.client()?))
         .with_pipe(|bench| round_trip(bench, bench.pipe()?)),
-    less("written per prompt", "kB", |bench| Ok(per_prompt(bench, |pid| io(pid, "wchar"))? / 1e3)),
-    less("write calls per prompt", "", |bench| per_prompt(bench, |pid| io(pid, "syscw"))),
-    less("CPU per prompt, daemon", "µs", |bench| per_prompt(bench, cpu_micros)),
+    less("prompt and answer, p50", "µs", |bench| prompt(bench, bench.client()?))
+        .with_pipe(|bench| prompt(bench, bench.pipe()?)),
+    less(
+        "written per prompt",
+        "kB",
+        |bench| Ok(per_prompt(bench, (200, NO_PAUSE), written)? / 1e3),
+    ),
+    less("written per prompt, 3 a second", "kB", |bench| {
+        Ok(per_prompt(bench, (40, Duration::from_millis(300)), written)? / 1e3)
+    }),
+    less("written per streamed byte", "B", written_of_stream),
+    less("write calls per prompt", "", |bench| {
+        per_prompt(bench, (200, NO_PAUSE), |pid| io(pid, "syscw"))
+    }),
+    less("CPU per prompt, daemon", "µs", |bench| per_prompt(bench, (200, NO_PAUSE), cpu_micros)),
     less("disk per byte of old text", "B", disk),
     less("lines of a load, per 1,000 chunks", "", load),
     less("acpctl ps, p50", "ms", command),
@@ -102,16 +115,47 @@ fn cpu_micros(pid: u32) -> f64 {
 }
 
 /// Growth of a number of the daemon per prompt with one line of answer, one prompt after the other.
-fn per_prompt(bench: &Bench, number: fn(u32) -> f64) -> Result<f64> {
+fn per_prompt(
+    bench: &Bench,
+    (prompts, pause): (usize, Duration),
+    number: fn(u32) -> f64,
+) -> Result<f64> {
     let mut peer = bench.client()?;
     let session = peer.session(&bench.work())?;
     let pid = bench.home.daemon()?.pid;
     flood(&mut peer, &session, 1)?;
-    let (before, prompts) = (number(pid), bench.times(200));
+    let (before, prompts) = (number(pid), bench.times(prompts));
     for _ in 0..prompts {
+        std::thread::sleep(pause);
         flood(&mut peer, &session, 1)?;
     }
     Ok((number(pid) - before) / prompts as f64)
+}
+
+/// Journal, index and checkpoint for each byte of an answer in lines of 256 B.
+fn written_of_stream(bench: &Bench) -> Result<f64> {
+    let mut peer = bench.client()?;
+    let session = peer.session(&bench.work())?;
+    let pid = bench.home.daemon()?.pid;
+    let bytes = || settled(|| written(pid) as u64);
+    let before = bytes();
+    flood(&mut peer, &session, 20_000)?;
+    Ok((bytes() - before) as f64 / (20_000.0 * 256.0))
+}
+
+/// Returns a number that no longer changes for longer than a checkpoint waits.
+fn settled(number: impl Fn() -> u64) -> u64 {
+    let (mut last, mut same) = (number(), 0);
+    while same < 50 {
+        std::thread::sleep(Duration::from_millis(200));
+        same = if number() == last { same + 1 } else { 0 };
+        last = number();
+    }
+    last
+}
+
+fn written(pid: u32) -> f64 {
+    io(pid, "wchar")
 }
 
 /// A counter of `/proc/PID/io`.
@@ -141,12 +185,7 @@ fn disk(bench: &Bench) -> Result<f64> {
     let session = client.session(&home.path("work"))?;
     client.prompt(&session, "text 20", |_| ())?;
     client.call("session/close", &json!({"sessionId": session}))?;
-    let (mut last, mut same) = (0, 0);
-    while same < 50 {
-        std::thread::sleep(Duration::from_millis(200));
-        same = if size() == last { same + 1 } else { 0 };
-        last = size();
-    }
+    settled(size);
     home.stop()?;
     Ok(size().saturating_sub(before) as f64 / text()?.len() as f64)
 }
@@ -189,6 +228,17 @@ fn line_age(bench: &Bench, mut peer: Peer) -> Result<f64> {
         ages.extend(stamp(line).map(|then| now.saturating_sub(then) as f64 / 1e3));
     })?;
     Ok(median(&mut ages))
+}
+
+fn prompt(bench: &Bench, mut peer: Peer) -> Result<f64> {
+    let session = peer.session(&bench.work())?;
+    let mut times = Vec::new();
+    for _ in 0..bench.times(500) {
+        let start = Instant::now();
+        flood(&mut peer, &session, 1)?;
+        times.push(ms(start.elapsed()) * 1e3);
+    }
+    Ok(median(&mut times))
 }
 
 fn round_trip(bench: &Bench, mut peer: Peer) -> Result<f64> {
