@@ -20,9 +20,10 @@ use serde::{Deserialize, Serialize};
 use crate::code::{Line, MAX_SEQ, event_key, int, kind_code, kind_of, number};
 use crate::error::StoreError;
 
-/// Bytes of lines in a pack, and own bytes of them; the last line may exceed both.
+/// Bytes of lines in a pack, and own bytes of them; the last line may exceed both. A batch waits up
+/// to 2 ms for these own bytes, and twice as many would save 5 % of the room.
 const PLAIN: usize = 1 << 20;
-const OWN: usize = 128 << 10;
+const OWN: usize = 64 << 10;
 /// Compression of at most [`PLAIN`] bytes, which takes some milliseconds, and of longer ones.
 const LEVEL: i32 = 9;
 const FAST: i32 = 1;

@@ -158,7 +158,8 @@ impl<F: Fn(Report)> Work<F> {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     self.look()?;
-                    if self.chores.is_due() {
+                    // A batch must not wait for a copy from the log.
+                    if self.chores.is_due() && self.copying.try_lock().is_ok() {
                         self.do_chore();
                     }
                 }
