@@ -58,6 +58,7 @@ pub mod signals;
 pub mod socket;
 pub mod startup;
 pub mod terminal;
+pub mod testing;
 pub mod tree;
 pub mod users;
 pub mod wait;
