@@ -7,8 +7,7 @@ use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::record::{EventKind, Record};
 use acpd_store::{Report, StoreError};
 
-use crate::crash::{commits_in_log, pin_log};
-use crate::running::{NEVER, Running, event, session};
+use crate::running::{NEVER, Running, commits_in_log, event, pin_log, session};
 
 const ONE: SessionKey = SessionKey(1);
 
@@ -90,8 +89,7 @@ fn held(dir: &Path, first: Vec<Record>) -> (Running, Sender<()>) {
 fn batches_that_wait_are_committed_together_and_reported_in_order() {
     let dir = tempfile::tempdir().unwrap();
     Running::start(dir.path()).close();
-    let path = dir.path().join("acpd.db");
-    let pin = pin_log(&path);
+    let pin = pin_log(&dir.path().join("acpd.db"));
     let (mut store, go) = held(dir.path(), vec![session(1)]);
     for seq in 1..=50 {
         store.send(vec![small(seq)]);
@@ -168,24 +166,4 @@ fn l14_files_that_are_gone_are_noticed_while_nothing_is_written_and_nothing_goes
         store.close();
         std::fs::remove_file(dir.path().join("acpd.db")).unwrap();
     }
-}
-
-#[test]
-fn l14_a_batch_that_meets_a_database_that_was_cut_is_not_written() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("acpd.db");
-    Running::start(dir.path()).close();
-    // An idle writer looks at its files by itself; this one is not idle.
-    let (mut store, go) = held(dir.path(), vec![]);
-    std::fs::write(&path, "").unwrap();
-    store.send(vec![session(1)]);
-    go.send(()).unwrap();
-    assert_eq!(store.report(), Report::Committed { tag: 1 });
-    let told = store.report();
-    let Report::Failing(StoreError::Gone(reason)) = &told else {
-        panic!("{told:?}");
-    };
-    assert!(reason.contains("was cut"), "{reason}");
-    assert!(matches!(store.writer.close(), Err(StoreError::Gone(_))));
-    assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
 }

@@ -42,21 +42,6 @@ fn kinds_with_canary(path: &Path) -> Vec<u32> {
     numbers(path, &sql)
 }
 
-#[test]
-fn each_new_database_has_a_generation_of_its_own_and_keeps_it() {
-    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let first = Running::start(one.path());
-    let second = Running::start(two.path());
-    let generation = first.snapshot.generation.clone();
-    assert_eq!(generation.len(), 32);
-    assert_ne!(generation, second.snapshot.generation);
-    first.close();
-    second.close();
-    let again = Running::start(one.path());
-    assert_eq!(again.snapshot, Snapshot { generation, ..Snapshot::default() });
-    again.close();
-}
-
 #[cfg(unix)]
 #[test]
 fn nobody_else_may_read_the_database_its_log_or_the_index_of_the_log() {
@@ -149,7 +134,7 @@ fn usd(units: f64) -> Cost {
     Cost { amount: Amount::from_units(units).unwrap(), currency: "USD".into() }
 }
 
-fn records_of_schema_1() -> Vec<Record> {
+pub(crate) fn records_of_schema_1() -> Vec<Record> {
     let host = HostId(1 << 32);
     let child = Child {
         public_id: "sub.1".to_owned(),
@@ -280,7 +265,7 @@ fn records_of_schema_2() -> Vec<Record> {
     ]
 }
 
-const FIXTURES: [&str; 3] = [
+pub(crate) const FIXTURES: [&str; 3] = [
     include_str!("../fixtures/v1.sql"),
     include_str!("../fixtures/v2.sql"),
     include_str!("../fixtures/v3.sql"),
@@ -302,7 +287,11 @@ fn opens_with(fixtures: &[&str], records: &[Record]) {
         conn.execute_batch(sql).unwrap();
     }
     drop(conn);
+    check_content(dir.path(), records);
+}
 
+/// Opens a database, which has these records and the lines of the fixtures.
+pub(crate) fn check_content(dir: &Path, records: &[Record]) {
     let mut expected = Snapshot {
         generation: "00112233445566778899aabbccddeeff".to_owned(),
         ..Snapshot::default()
@@ -310,8 +299,8 @@ fn opens_with(fixtures: &[&str], records: &[Record]) {
     for record in records {
         expected.apply(record);
     }
-    let mut store = Running::start(dir.path());
-    let opened = Connection::open(dir.path().join("acpd.db")).unwrap();
+    let mut store = Running::start(dir);
+    let opened = Connection::open(dir.join("acpd.db")).unwrap();
     assert_eq!(columns(&opened), columns(&newest_fixture()));
     assert_eq!(store.snapshot, expected);
     let lines: Vec<_> =
@@ -341,12 +330,18 @@ fn newest_fixture() -> Connection {
 }
 
 #[test]
-fn a_new_database_has_the_tables_of_the_newest_fixture() {
-    let dir = tempfile::tempdir().unwrap();
-    Running::start(dir.path()).close();
-    let new = Connection::open(dir.path().join("acpd.db")).unwrap();
-    assert_eq!(columns(&new), columns(&newest_fixture()));
-    assert!(columns(&new).iter().all(|column| column.contains("strict=1")));
+fn a_new_database_has_the_tables_of_the_newest_fixture_and_a_name_of_its_own() {
+    let mut names = [String::new(), String::new()];
+    for name in &mut names {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Running::start(dir.path());
+        name.clone_from(&store.snapshot.generation);
+        store.close();
+        let new = Connection::open(dir.path().join("acpd.db")).unwrap();
+        assert_eq!(columns(&new), columns(&newest_fixture()));
+        assert!(columns(&new).iter().all(|column| column.contains("strict=1")));
+    }
+    assert!(names[0] != names[1] && names[0].len() == 32, "{names:?}");
 }
 
 #[test]
@@ -364,26 +359,9 @@ fn an_open_request_that_cannot_be_read_is_not_shown() {
 }
 
 #[test]
-fn what_was_asked_is_gone_from_the_file_with_the_answer() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("acpd.db");
-    let mut store = Running::start(dir.path());
-    store.commit(vec![host(1), asked(1, 1, str::from_utf8(CANARY).unwrap())]);
-    store.close();
-    assert_eq!(kinds_with_canary(&path), [6]);
-
-    let mut store = Running::start(dir.path());
-    store.commit(vec![Record::Delete(RowId::Asked(1))]);
-    store.close();
-    assert!(!contains_canary(&fs::read(&path).unwrap()));
-}
-
-#[test]
 fn secrets_are_in_one_table_and_gone_from_the_file_with_their_session() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("acpd.db");
-    let mut store = Running::start(dir.path());
-    store.commit(vec![
+    let of_request = vec![host(1), asked(1, 1, str::from_utf8(CANARY).unwrap())];
+    let of_session = vec![
         Record::Boot { boot: 1 },
         host(1),
         session(1),
@@ -391,14 +369,23 @@ fn secrets_are_in_one_table_and_gone_from_the_file_with_their_session() {
         interaction(1, 1, 1),
         event(1, 1, EventKind::Update, "line"),
         secret(1, CANARY),
-    ]);
-    store.close();
-    assert_eq!(kinds_with_canary(&path), [12]);
+    ];
+    for (records, kind, end) in [
+        (of_request, 6, Record::Delete(RowId::Asked(1))),
+        (of_session, 12, Record::SessionRemoved { session: SessionKey(1) }),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("acpd.db");
+        let mut store = Running::start(dir.path());
+        store.commit(records);
+        store.close();
+        assert_eq!(kinds_with_canary(&path), [kind]);
 
-    let mut store = Running::start(dir.path());
-    store.commit(vec![Record::SessionRemoved { session: SessionKey(1) }]);
-    store.close();
-    assert!(!contains_canary(&fs::read(&path).unwrap()));
+        let mut store = Running::start(dir.path());
+        store.commit(vec![end]);
+        store.close();
+        assert!(!contains_canary(&fs::read(&path).unwrap()));
+    }
 }
 
 #[test]

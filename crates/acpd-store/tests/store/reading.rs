@@ -2,31 +2,20 @@
 
 use acpd_api::{Amount, Cost, Tokens, UsageBy, UsageParams, UsageTotal};
 use acpd_core::ids::{Seq, SessionKey, Time};
-use acpd_core::record::{EventKind, EventRow, Record, UsageRow};
+use acpd_core::record::{EventKind, Record, UsageRow};
 
 use crate::running::{Running, event, session};
-
-fn seqs(rows: &[EventRow]) -> Vec<Seq> {
-    rows.iter().map(|row| row.seq).collect()
-}
-
-fn ten_lines(store: &mut Running) -> SessionKey {
-    let mut batch = vec![session(1), session(2)];
-    for seq in 1..=10 {
-        batch.push(event(1, seq, EventKind::Update, vec![b'x'; 100]));
-        batch.push(event(2, seq, EventKind::Update, vec![b'y'; 100]));
-    }
-    store.commit(batch);
-    SessionKey(1)
-}
 
 #[test]
 fn a_page_ends_at_a_position_or_with_the_line_that_fills_it() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Running::start(dir.path());
-    let session = ten_lines(&mut store);
-    let page = |store: &mut Running, after, upto, bytes| {
-        seqs(&store.reader.events(session, after, upto, bytes).unwrap())
+    let lines = (1..=10).flat_map(|seq| [1, 2].map(|key| (key, seq)));
+    let lines = lines.map(|(key, seq)| event(key, seq, EventKind::Update, vec![b'x'; 100]));
+    store.commit([session(1), session(2)].into_iter().chain(lines).collect());
+    let page = |store: &mut Running, after, upto, bytes| -> Vec<Seq> {
+        let rows = store.reader.events(SessionKey(1), after, upto, bytes).unwrap();
+        rows.iter().map(|row| row.seq).collect()
     };
     assert!(page(&mut store, 0, Seq::MAX, usize::MAX).into_iter().eq(1..=10));
     assert_eq!(page(&mut store, 3, 6, usize::MAX), [4, 5, 6]);

@@ -13,6 +13,7 @@ use acpd_core::record::{
 };
 use acpd_store::{CommitBatch, OpenError, Reader, Report, Tidied, Writer, open};
 use bytes::Bytes;
+use rusqlite::Connection;
 
 /// Age of a line that is never reached.
 pub(crate) const NEVER: Duration = Duration::MAX;
@@ -75,9 +76,13 @@ impl Running {
     pub(crate) fn send(&mut self, records: Vec<Record>) -> u64 {
         self.last_tag += 1;
         let tag = self.last_tag;
-        let batch = CommitBatch { records, durable: tag.is_multiple_of(2), tag };
+        let batch = CommitBatch { records, durable: Running::is_durable(tag), tag };
         self.writer.commit(batch).expect("the queue has room");
         tag
+    }
+
+    pub(crate) fn is_durable(tag: u64) -> bool {
+        tag.is_multiple_of(3)
     }
 
     /// The writer's next report, except for work that is done in pauses.
@@ -105,6 +110,26 @@ impl Running {
     pub(crate) fn close(self) {
         self.writer.close().expect("everything is written");
     }
+}
+
+pub(crate) fn check_integrity(dir: &Path) {
+    let conn = Connection::open(dir.join("acpd.db")).unwrap();
+    let verdict: String = conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(verdict, "ok");
+}
+
+/// Keeps the log as it grows: with a reader at its start nothing is copied from it. The log must be
+/// empty.
+pub(crate) fn pin_log(path: &Path) -> Connection {
+    let conn = Connection::open(path).unwrap();
+    conn.execute_batch("BEGIN; SELECT boot FROM meta").unwrap();
+    conn
+}
+
+/// Transactions that end within these bytes of a log.
+pub(crate) fn commits_in_log(log: &[u8]) -> usize {
+    // The size of the database after the commit; 0 in all other frames.
+    log[32..].chunks_exact(24 + 4096).filter(|frame| frame[4..8] != [0; 4]).count()
 }
 
 /// A session with nothing special.
@@ -162,11 +187,6 @@ pub(crate) fn host_row(host: u64) -> HostRow {
         start: 8,
         ..HostRow::default()
     }
-}
-
-/// Output of a process up to this offset.
-pub(crate) fn offset(host: u64, offset: u64) -> Record {
-    Record::Put(Row::Host(HostRow { offset, ..host_row(host) }))
 }
 
 /// A line for a session that is not known.
