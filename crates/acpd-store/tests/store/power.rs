@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
 use std::time::Duration;
 
 use acpd_core::ids::SessionKey;
@@ -188,19 +187,21 @@ fn a_power_cut_at_any_sync_keeps_all_that_was_promised() {
     story.commit(&mut store, vec![Record::SessionRemoved { session: SessionKey(1) }]);
     story.commit(&mut store, vec![session(3), turn(3, 1)]);
     store.tidied(|sum| sum.packed > 0);
-    sleep(Duration::from_millis(100));
     store.close();
 
     // The checkpoint thread copies a log of this length, after the chores have emptied it.
     let mut store = story.start(NEVER);
-    sleep(Duration::from_millis(150));
+    let changed = || fs::metadata(path.join("acpd.db")).unwrap().modified().unwrap();
+    let before = changed();
     for n in 0..12 {
         let (session, json) = (SessionKey(2), vec![n; 400_000].into());
         let row = Row::Value { session, key: ValueKey::Modes, json };
         story.commit(&mut store, vec![Record::Put(row)]);
     }
+    while changed() == before {
+        std::thread::yield_now();
+    }
     for n in 0..6 {
-        sleep(Duration::from_millis(50));
         story.commit(&mut store, vec![turn(3, n)]);
     }
     let steps = recorded(&path);
