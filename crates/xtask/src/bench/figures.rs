@@ -13,8 +13,9 @@ use crate::home::kill_tree;
 use crate::workspace::succeed;
 use acpd_test::peer::Peer;
 
-const LINES: usize = 200_000;
-const NO_PAUSE: Duration = Duration::ZERO;
+pub(super) const LINES: usize = 200_000;
+/// Time between two prompts.
+pub(super) const NO_PAUSE: Duration = Duration::ZERO;
 
 type Measure = fn(&Bench) -> Result<f64>;
 
@@ -76,9 +77,13 @@ impl Figure {
     }
 
     pub(super) fn shown(&self, value: f64) -> String {
-        let digits = if value < 100.0 { 2 } else { 0 };
-        format!("{value:.digits$} {}", self.unit).trim_end().to_owned()
+        shown(value, self.unit)
     }
+}
+
+pub(super) fn shown(value: f64, unit: &str) -> String {
+    let digits = if value < 100.0 { 2 } else { 0 };
+    format!("{value:.digits$} {unit}").trim_end().to_owned()
 }
 
 /// A process on the way of a line.
@@ -108,14 +113,14 @@ fn cpu_per_line(bench: &Bench, part: Part) -> Result<f64> {
 }
 
 /// CPU time of all threads of a process but those that ended, in microseconds.
-fn cpu_micros(pid: u32) -> f64 {
+pub(super) fn cpu_micros(pid: u32) -> f64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let stats = tasks.filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok());
     stats.filter_map(|stat| stat.split(' ').next()?.parse::<f64>().ok()).sum::<f64>() / 1e3
 }
 
 /// Growth of a number of the daemon per prompt with one line of answer, one prompt after the other.
-fn per_prompt(
+pub(super) fn per_prompt(
     bench: &Bench,
     (prompts, pause): (usize, Duration),
     number: fn(u32) -> f64,
@@ -265,7 +270,7 @@ fn cold_start(bench: &Bench) -> Result<f64> {
 }
 
 /// Milliseconds of a command, whose output is dropped.
-fn timed(command: &mut Command) -> Result<f64> {
+pub(super) fn timed(command: &mut Command) -> Result<f64> {
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let start = Instant::now();
     succeed(command)?;
@@ -292,16 +297,16 @@ fn memory(bench: &Bench) -> Result<f64> {
     let mut client = bench.client()?;
     let session = client.session(&bench.work())?;
     client.prompt(&session, "nothing", |_| ())?;
-    Ok(pss_bytes(bench.home.daemon()?.pid)? as f64 / 1e6)
+    Ok(pss_bytes(bench.home.daemon()?.pid)? / 1e6)
 }
 
-fn ms(time: Duration) -> f64 {
+pub(super) fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
 /// Memory of a process in bytes, shared pages divided among their users.
-fn pss_bytes(pid: u32) -> Result<u64> {
+pub(super) fn pss_bytes(pid: u32) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     let kib = text.lines().find_map(|line| line.strip_prefix("Pss:")?.strip_suffix("kB"));
-    Ok(kib.ok_or("no Pss")?.trim().parse::<u64>()? << 10)
+    Ok(kib.ok_or("no Pss")?.trim().parse::<f64>()? * 1024.0)
 }

@@ -9,6 +9,7 @@
 pub mod agent;
 mod figures;
 mod instructions;
+mod scale;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,6 +43,15 @@ pub struct Options {
     /// Measure only the figures whose names contain this text.
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
+    /// Measure instead how figures grow with sessions, events, clients and agents.
+    #[arg(long, conflicts_with = "against")]
+    scale: bool,
+    /// With `--scale`: up to 10 million events instead of one million.
+    #[arg(long, requires = "scale")]
+    full: bool,
+    /// With `--scale`: journals whose lines are compressed.
+    #[arg(long, requires = "scale")]
+    packed: bool,
 }
 
 /// Measures everything and prints the table. Fails if a figure cannot be measured, or is worse than
@@ -57,6 +67,7 @@ pub fn run(options: &Options) -> Result {
     }
     match &options.against {
         Some(old) => against(&old.canonicalize()?, &bins, options),
+        None if options.scale => scale::run(&bins, options),
         None => next_to_pipe(&bins, options),
     }
 }
@@ -222,11 +233,13 @@ impl Bench {
     }
 }
 
-fn print_aligned<const N: usize>(table: &[[String; N]]) {
+/// Rows of the same length.
+fn print_aligned(table: &[impl AsRef<[String]>]) {
+    let rows: Vec<&[String]> = table.iter().map(AsRef::as_ref).collect();
     let width =
-        |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    for row in table {
+        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..rows.first().map_or(0, |row| row.len())).map(width).collect();
+    for row in rows {
         let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         println!("{}", padded.collect::<Vec<_>>().join("  ").trim_end());
     }
