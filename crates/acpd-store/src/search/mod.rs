@@ -122,10 +122,11 @@ impl Index {
 
     /// Indexes new turns of all sessions, and forgets deleted sessions.
     pub fn catch_up(&mut self) -> Result<(), StoreError> {
-        let mut sessions: BTreeSet<SessionKey> =
-            keys(&self.journal.conn, "SELECT owner FROM state WHERE kind = ?1", [kind::JOURNAL])?;
-        sessions.append(&mut keys(&self.conn, "SELECT session FROM cursors", [])?);
-        self.update(sessions)
+        let heads = "SELECT owner, value ->> '$.journal.head' FROM state WHERE kind = ?1";
+        let heads = ends(&self.journal.conn, heads, [kind::JOURNAL])?;
+        let indexed = ends(&self.conn, "SELECT session, seq FROM cursors", [])?;
+        let differ = heads.symmetric_difference(&indexed).map(|(session, _)| *session);
+        self.update(differ.collect::<BTreeSet<_>>())
     }
 
     /// Indexes the new turns of sessions that have ended, and forgets those that were deleted.
@@ -364,14 +365,15 @@ fn discard(path: &Path) -> Result<(), OpenError> {
     })
 }
 
-fn keys(
+/// Returns sessions and positions in their journals.
+fn ends(
     conn: &Connection,
     sql: &str,
     params: impl Params,
-) -> Result<BTreeSet<SessionKey>, StoreError> {
+) -> Result<BTreeSet<(SessionKey, Seq)>, StoreError> {
     let mut statement = conn.prepare(sql)?;
-    let keys = statement.query_map(params, |row| row.get(0).map(SessionKey))?;
-    Ok(keys.collect::<Result<_, _>>()?)
+    let ends = statement.query_map(params, |row| Ok((SessionKey(row.get(0)?), number(row, 1)?)))?;
+    Ok(ends.collect::<Result<_, _>>()?)
 }
 
 /// Quotes each word as a string of FTS5, so that no operator is read.
