@@ -43,7 +43,7 @@ impl Hub {
         !slot.waiting.is_empty()
             || slot.host().is_some_and(|host| self.requests.is_working(host.id))
             || self.processes.stays_up(id)
-            || self.sessions.of_slot(id).iter().any(|key| self.is_in_use(*key))
+            || self.sessions.awake().any(|(key, of)| of.slot == id && self.is_in_use(key))
     }
 
     /// Removes the login methods that this client cannot use from an agent's `initialize` result.

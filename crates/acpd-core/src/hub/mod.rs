@@ -42,7 +42,6 @@ use crate::questions::Questions;
 use crate::record::{Dormant, PromptKeyRow, Row};
 use crate::requests::Requests;
 use crate::services::AgentServices;
-use crate::session::Session;
 use crate::session::table::Sessions;
 use crate::tally::Tally;
 use crate::watch::Watch;
@@ -146,7 +145,7 @@ impl Hub {
                 self.clients.on_drained(&mut self.cx, client, journal);
             }
             ClientEvent::ReadDone { session, upto } => {
-                let journal = self.sessions.get(&session).map(Session::journal);
+                let journal = self.sessions.get(&session).map(|session| session.journal());
                 self.clients.on_read_done(&mut self.cx, client, (session, journal), upto);
             }
             ClientEvent::RowsWritten => self.watch.written(client),
@@ -215,7 +214,9 @@ impl Hub {
 
     fn complete(&mut self) {
         self.note_touched();
-        for row in self.sessions.take_changed() {
+        let (clients, questions) = (&self.clients, &self.questions);
+        let is_needed = |key| clients.is_attended(key) || questions.are_open(key);
+        for row in self.sessions.take_changed(is_needed) {
             self.cx.put(Row::Session(Box::new(row)));
         }
         self.tell_watchers();
@@ -230,9 +231,9 @@ impl Hub {
 
     /// Returns whether an agent works on a prompt without waiting for a person.
     pub fn is_working(&self) -> bool {
-        let mut sessions = self.sessions.iter();
+        let mut sessions = self.sessions.awake();
         sessions.any(|(key, session)| {
-            session.turn_state(self.questions.are_open(*key)) == TurnState::Working
+            session.turn_state(self.questions.are_open(key)) == TurnState::Working
         })
     }
 

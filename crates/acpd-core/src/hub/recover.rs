@@ -146,7 +146,7 @@ impl Hub {
                 let agent = self.processes[&slot].profile();
                 let is_it = |row: &SessionRow| row.agent == agent && row.agent_id == *id;
                 // A live session may have given up a setting only, which replays nothing.
-                let rests = self.sessions.values_mut().filter(|known| known.row.host.is_none());
+                let rests = self.sessions.awake_mut().filter(|known| known.row.host.is_none());
                 for session in rests.filter(|known| is_it(&known.row)) {
                     session.doubtful = Some(host);
                 }
@@ -168,12 +168,12 @@ impl Hub {
             TurnStage::Queued if is_known => session.queue.push_back(prompt),
             TurnStage::Dispatched { chunk, .. } => {
                 let (number, text) = (session.row.prompts, prompt_text(&prompt.line));
-                session.running = Some(Running {
+                session.running = Some(Box::new(Running {
                     added: self.requests.steers(row.session).map(Steer::text).collect(),
                     work: Work::recovered(row.cancelling),
                     whole: false,
                     ..Running::new(prompt, (number, chunk), text, self.cx.now, false)
-                });
+                }));
                 self.arm_stall(row.session);
                 if row.cancelling.is_some() {
                     self.arm_cancel(row.session);

@@ -57,7 +57,7 @@ pub(crate) struct Session {
     pub(crate) held_since: Time,
     pub(crate) state: State,
     pub(crate) queue: VecDeque<Queued>,
-    pub(crate) running: Option<Running>,
+    pub(crate) running: Option<Box<Running>>,
     /// Requests other than prompts that wait for the restore.
     pub(crate) waiting: Vec<Relayed>,
     /// Restore without a prompt: the session was interrupted, or a client opened it.
@@ -143,6 +143,12 @@ impl Session {
 
     pub(crate) fn is_restoring(&self) -> bool {
         matches!(self.state, State::Restoring(_))
+    }
+
+    /// Returns whether nothing happens in the session, or waits for its process.
+    pub(crate) fn is_asleep(&self) -> bool {
+        let is_idle = self.running.is_none() && self.row.children.is_empty();
+        is_idle && self.is_dormant() && self.queue.is_empty() && !self.wants_host()
     }
 
     pub(crate) fn is_dormant(&self) -> bool {

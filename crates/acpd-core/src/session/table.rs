@@ -18,7 +18,9 @@ type Aside = (SessionState, Option<HostId>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    by_key: BTreeMap<SessionKey, Session>,
+    by_key: BTreeMap<SessionKey, Box<Session>>,
+    /// All sessions but those that sleep and that no client or question needs.
+    awake: BTreeSet<SessionKey>,
     aside: BTreeMap<SessionKey, Aside>,
     last: SessionKey,
     /// Agent profile → public id → session.
@@ -46,13 +48,21 @@ impl Sessions {
     pub(crate) fn get_mut(&mut self, key: SessionKey) -> Option<&mut Session> {
         let session = self.by_key.get_mut(&key)?;
         self.touched.insert(key);
+        self.awake.insert(key);
         Some(session)
     }
 
     /// Marks sessions as changed outside of their rows.
     pub(crate) fn touch(&mut self, keys: impl IntoIterator<Item = SessionKey>) {
         let by_key = &self.by_key;
-        self.touched.extend(keys.into_iter().filter(|key| by_key.contains_key(key)));
+        for key in keys.into_iter().filter(|key| by_key.contains_key(key)) {
+            self.touched.insert(key);
+            self.awake.insert(key);
+        }
+    }
+
+    pub(crate) fn awake(&self) -> impl Iterator<Item = (SessionKey, &Session)> {
+        self.awake.iter().filter_map(|key| Some((*key, &**self.by_key.get(key)?)))
     }
 
     pub(crate) fn session(&self, key: SessionKey) -> &Session {
@@ -63,19 +73,20 @@ impl Sessions {
         self.get_mut(key).expect("a key is only kept while its session exists")
     }
 
-    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Session> {
-        self.touched.extend(self.by_key.keys());
-        self.by_key.values_mut()
+    pub(crate) fn awake_mut(&mut self) -> impl Iterator<Item = &mut Session> {
+        self.touched.extend(&self.awake);
+        let these = self.by_key.iter_mut().filter(|(key, _)| self.awake.contains(key));
+        these.map(|(_, session)| &mut **session)
     }
 
     pub(crate) fn insert(&mut self, session: Session) {
         let (row, key) = (&session.row, session.row.key);
         self.public.entry(row.agent.clone()).or_default().insert(row.public_id.clone(), key);
-        self.by_key.insert(key, session);
-        self.touched.insert(key);
+        self.by_key.insert(key, Box::new(session));
+        self.touch([key]);
     }
 
-    pub(crate) fn remove(&mut self, key: SessionKey) -> Option<Session> {
+    pub(crate) fn remove(&mut self, key: SessionKey) -> Option<Box<Session>> {
         let session = self.by_key.remove(&key)?;
         self.touched.insert(key);
         if let Some(ids) = self.public.get_mut(&session.row.agent) {
@@ -94,7 +105,7 @@ impl Sessions {
 
     fn restoring(&self, slot: SlotId) -> impl Iterator<Item = &Session> {
         let begun = self.restoring.keys().filter(move |(of, _)| *of == slot);
-        begun.filter_map(|(_, key)| self.by_key.get(key)).filter(|session| session.is_restoring())
+        begun.filter_map(|(_, key)| Some(&**self.by_key.get(key)?)).filter(|of| of.is_restoring())
     }
 
     pub(crate) fn has_restores(&self) -> bool {
@@ -108,7 +119,7 @@ impl Sessions {
         let mut freed = BTreeSet::new();
         self.restoring.retain(|(slot, key), was_awaited| {
             let session = by_key.get(key).filter(|session| session.is_restoring());
-            let is_awaited = session.is_some_and(Session::is_awaited);
+            let is_awaited = session.is_some_and(|session| session.is_awaited());
             if session.is_none() || (*was_awaited && !is_awaited) {
                 freed.insert(*slot);
             }
@@ -177,14 +188,14 @@ impl Sessions {
     }
 
     pub(crate) fn route(&mut self, key: SessionKey) {
-        let Session { slot, row, .. } = &self.by_key[&key];
+        let Session { slot, row, .. } = &*self.by_key[&key];
         let ids = row.children.keys().chain([&row.agent_id]);
         let routes = self.routes.entry(*slot).or_default();
         routes.extend(ids.map(|id| (id.clone(), key)));
     }
 
     pub(crate) fn unroute(&mut self, key: SessionKey) {
-        let Session { slot, row, .. } = &self.by_key[&key];
+        let Session { slot, row, .. } = &*self.by_key[&key];
         if let Some(routes) = self.routes.get_mut(slot)
             && routes.get(&row.agent_id) == Some(&key)
         {
@@ -226,10 +237,17 @@ impl Sessions {
         self.public.get(agent).map_or(0, BTreeMap::len)
     }
 
-    /// Returns the changed rows, which count as written then.
-    pub(crate) fn take_changed(&mut self) -> Vec<SessionRow> {
+    /// Returns the changed rows, which count as written then. `needs`: a client or question does.
+    pub(crate) fn take_changed(&mut self, needs: impl Fn(SessionKey) -> bool) -> Vec<SessionRow> {
         let touched = std::mem::take(&mut self.touched).into_iter();
-        touched.filter_map(|key| self.by_key.get_mut(&key)?.row.take_changed().cloned()).collect()
+        let changed = touched.filter_map(|key| {
+            let session = self.by_key.get_mut(&key);
+            if session.as_ref().is_none_or(|session| session.is_asleep() && !needs(key)) {
+                self.awake.remove(&key);
+            }
+            session?.row.take_changed().cloned()
+        });
+        changed.collect()
     }
 
     pub(crate) fn by_number(&self, number: u64) -> Result<SessionKey, Fault> {
@@ -309,8 +327,8 @@ impl Sessions {
         slot: SlotId,
         is_attended: impl Fn(SessionKey) -> bool,
     ) -> Option<Urgency> {
-        let wanting = self.of_slot(slot).into_iter().filter(|key| self.session(*key).wants_host());
-        wanting.map(|key| self.urgency(key, is_attended(key))).min()
+        let wanting = self.awake().filter(|(_, of)| of.slot == slot && of.wants_host());
+        wanting.map(|(key, _)| self.urgency(key, is_attended(key))).min()
     }
 
     /// `agent_id`: the agent's id.
@@ -319,14 +337,11 @@ impl Sessions {
     }
 
     pub(crate) fn is_at_work(&self, slot: SlotId) -> bool {
-        let mut sessions = self.values().filter(|session| session.slot == slot);
-        sessions.any(|session| session.running.is_some() || session.has_busy_child())
+        let mut sessions = self.awake().filter(|(_, session)| session.slot == slot);
+        sessions.any(|(_, session)| session.running.is_some() || session.has_busy_child())
     }
 
-    pub(crate) fn aside_of<'a>(
-        &'a self,
-        wanted: &'a UndoParams,
-    ) -> impl Iterator<Item = &'a SessionRow> {
+    pub(crate) fn aside_of(&self, wanted: &UndoParams) -> impl Iterator<Item = &SessionRow> {
         let UndoParams { agent, since, .. } = wanted;
         self.aside().filter(move |row| {
             agent.as_ref().is_none_or(|agent| row.agent == *agent)
@@ -389,9 +404,9 @@ impl Sessions {
 }
 
 impl Deref for Sessions {
-    type Target = BTreeMap<SessionKey, Session>;
+    type Target = BTreeMap<SessionKey, Box<Session>>;
 
-    fn deref(&self) -> &BTreeMap<SessionKey, Session> {
+    fn deref(&self) -> &BTreeMap<SessionKey, Box<Session>> {
         &self.by_key
     }
 }

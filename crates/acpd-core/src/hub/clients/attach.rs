@@ -35,7 +35,7 @@ impl Hub {
         }
         let journal = self.sessions[&key].journal();
         if self.clients.attach(&mut self.cx, client, journal, (role, after, style)) {
-            let slot = self.session(key).slot;
+            let slot = self.session_mut(key).slot;
             self.watch_sleep(slot);
             self.cx.timers.clear(Timer::Idle(slot));
         }
@@ -169,8 +169,8 @@ impl Hub {
         // A prompt may still be queued here whose client got an error of unknown outcome.
         let is_awaited = |to: &Requester| to.client == client && open.contains(&to.id);
         let waits = |session: &Session| session.senders().any(is_awaited);
-        let prompted = self.sessions.iter().filter(|(_, session)| waits(session));
-        for key in prompted.map(|(key, _)| *key).collect::<Vec<_>>() {
+        let prompted = self.sessions.awake().filter(|(_, session)| waits(session));
+        for key in prompted.map(|(key, _)| key).collect::<Vec<_>>() {
             self.attach_from_start(client, Some(key));
         }
         self.client_servers.on_client_back(&mut self.cx, number, &asked);

@@ -75,7 +75,7 @@ impl Hub {
         if back.is_none() {
             self.forget_resumable(&token);
             let waited = || {
-                let prompts = self.sessions.values().flat_map(Session::senders);
+                let prompts = self.sessions.awake().flat_map(|(_, session)| session.senders());
                 prompts.chain(self.requests.requesters()).map(|to| to.client).collect()
             };
             if let Some(token) = self.clients.one_too_many(waited) {
@@ -86,7 +86,7 @@ impl Hub {
         let numbers = if positions { Numbers::InFront } else { Numbers::InMeta };
         self.clients.name(client, &token, numbers);
         if let Some((old, resume)) = back {
-            let prompts = self.sessions.values_mut().flat_map(Session::prompts_mut);
+            let prompts = self.sessions.awake_mut().flat_map(Session::prompts_mut);
             let senders = prompts.flat_map(|prompt| &mut prompt.senders);
             let mut waits_for = Vec::new();
             for to in senders.chain(self.requests.requesters_mut()).filter(|to| to.client == old) {
@@ -113,7 +113,7 @@ impl Hub {
         self.watch.end(client);
         if returns {
             // The client sends requests again that no agent got, or that open a session.
-            for session in self.sessions.values_mut() {
+            for session in self.sessions.awake_mut() {
                 session.waiting.retain(|relayed| relayed.to.client != client);
             }
             for (_, _, adoption) in self.requests.adoptions() {

@@ -324,9 +324,10 @@ impl Hub {
 
     /// `$/cancel_request` of a client. Never forwarded verbatim, because ids differ at the agent.
     fn cancel_request(&mut self, to: &Requester) {
-        let prompt = self.sessions.iter().find_map(|(key, session)| {
-            session.senders().any(|sender| sender == to).then_some(*key)
-        });
+        let prompt = self
+            .sessions
+            .awake()
+            .find_map(|(key, session)| session.senders().any(|sender| sender == to).then_some(key));
         if let Some(key) = prompt {
             return self.cancel_prompt(to, key);
         }

@@ -112,7 +112,7 @@ impl Hub {
     }
 
     pub(crate) fn has_turns(&self, id: SlotId) -> bool {
-        self.sessions.of_slot(id).iter().any(|key| self.session(*key).running.is_some())
+        self.sessions.awake().any(|(_, session)| session.slot == id && session.running.is_some())
     }
 
     /// Records how long a process may outlive the daemon: longer while it works.
@@ -160,9 +160,9 @@ impl Hub {
         if timeout == 0 {
             return;
         }
-        for key in self.sessions.of_slot(slot) {
-            let is_live = self.session(key).is_live();
-            if is_live && !self.cx.timers.is_set(Timer::Sleep(key)) {
+        for (key, session) in self.sessions.awake() {
+            let is_its = session.slot == slot && session.is_live();
+            if is_its && !self.cx.timers.is_set(Timer::Sleep(key)) {
                 self.cx.timers.set(Timer::Sleep(key), self.cx.now.after(timeout));
             }
         }

@@ -109,7 +109,7 @@ impl Hub {
         if naming.count() > 0 || self.processes.forget_waiting(to) {
             return true;
         }
-        let sessions = self.sessions.values_mut();
+        let sessions = self.sessions.awake_mut();
         sessions.flat_map(|session| session.waiting.extract_if(.., |w| w.to == *to)).count() > 0
     }
 

@@ -164,7 +164,7 @@ impl Hub {
             self.detach(client, key);
         }
         match self.sessions.remove(key) {
-            Some(session) if is_kept => self.keep_aside(session),
+            Some(session) if is_kept => self.keep_aside(*session),
             _ => self.forget_session(key),
         }
         self.check_idle(slot);

@@ -25,7 +25,6 @@ use crate::ids::{ClientId, SessionKey};
 use crate::input::{LogPage, ReadStyle, Search, ToClient};
 use crate::params::{read, valid_name};
 use crate::record::{EventKind, Purpose, SET_TITLE};
-use crate::session::Session;
 use crate::session::title::one_line;
 use crate::session::turn::Cancel;
 
@@ -105,12 +104,11 @@ impl Hub {
             let row = &self.session(key).row;
             let free = self.name_is_free(&row.agent, &row.cwd, name, Some(key));
             free.map_err(|fault| fault.hint("choose another name"))?;
-            let is_it =
-                |other: &&Session| other.row.cwd == row.cwd && other.row.name == params.name;
-            let mut same = self.sessions.values().filter(is_it);
+            let others = self.sessions.values().map(|other| &other.row);
+            let mut same = others.filter(|it| it.cwd == row.cwd && it.name == params.name);
             // Each command would need `--agent` to tell the two apart.
-            if let Some(other) = same.find(|other| other.row.agent != row.agent) {
-                let hint = format!("it is a session of {}; choose another name", other.row.agent);
+            if let Some(other) = same.find(|other| other.agent != row.agent) {
+                let hint = format!("it is a session of {}; choose another name", other.agent);
                 return Err(name_taken(name, &row.cwd).hint(hint));
             }
         }

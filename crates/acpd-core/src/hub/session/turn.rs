@@ -73,7 +73,8 @@ impl Hub {
         session.activity.begin_turn(now);
         session.late_replay = LateReplay::None;
         let prompt = Queued { at: now, ..prompt };
-        session.running = Some(Running::new(prompt, (number, chunk), text, now, runs_out));
+        let running = Running::new(prompt, (number, chunk), text, now, runs_out);
+        session.running = Some(Box::new(running));
         self.save_turn(key, None);
         self.arm_stall(key);
         self.lease(slot);

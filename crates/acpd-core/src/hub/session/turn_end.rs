@@ -71,7 +71,7 @@ impl Hub {
         }
         self.lease(self.session(key).slot);
         self.cx.record(running.prompt.ended(key));
-        Some(running)
+        Some(*running)
     }
 
     pub(crate) fn interrupt_turn(&mut self, key: SessionKey, fault: &Fault) {
