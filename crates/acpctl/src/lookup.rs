@@ -81,7 +81,7 @@ pub(crate) fn find(
     ui: &mut Ui,
 ) -> Result<SessionInfo> {
     let wanted = Wanted::here(&which.session, which.agent.as_deref());
-    wanted.choose(all(connection)?, care, |note| ui.note(note))
+    wanted.choose(wanted.list(connection)?, care, |note| ui.note(note))
 }
 
 pub(crate) fn last_used(
@@ -123,6 +123,16 @@ impl<'a> Wanted<'a> {
 
     pub(crate) fn new(text: &'a str, agent: Option<&'a str>, cwd: String) -> Wanted<'a> {
         Wanted { text, agent, cwd: Some(cwd) }
+    }
+
+    /// Returns the sessions whose names or ids begin with the text; all if there are none.
+    fn list(&self, connection: &mut Connection) -> Result<SessionList> {
+        let (agent, begins) = (self.agent.map(str::to_owned), Some(self.text.to_owned()));
+        let archived = Some(ArchiveFilter::Include);
+        let params = SessionListParams { agent, begins, archived, ..SessionListParams::default() };
+        let some: SessionList = connection.call(method::SESSION_LIST, &params)?;
+        let is_there = some.sessions.iter().any(|one| self.is_whole(one) || self.begins(one));
+        if is_there { Ok(some) } else { all(connection) }
     }
 
     /// Fails if no session matches, or several do. `note` gets what the user should know about a

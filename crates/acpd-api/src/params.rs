@@ -152,6 +152,9 @@ pub struct SessionListParams {
     /// Treatment of archived sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived: Option<ArchiveFilter>,
+    /// Restricts the result to sessions whose name or id begins with this text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub begins: Option<String>,
 }
 
 /// Treatment of archived sessions, with the words of `session/list`.

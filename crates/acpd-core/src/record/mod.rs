@@ -241,6 +241,10 @@ impl SessionRow {
         self.name.as_deref().unwrap_or(&self.public_id)
     }
 
+    pub(crate) fn begins(&self, text: &str) -> bool {
+        self.name.iter().chain([&self.public_id]).any(|name| name.starts_with(text))
+    }
+
     /// Returns the handle as one word of a shell, because agents choose any ids.
     pub(crate) fn word(&self) -> String {
         shell_word(self.handle())

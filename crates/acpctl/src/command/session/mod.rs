@@ -184,7 +184,8 @@ pub(super) fn session(command: SessionCommand, ui: &mut Ui) -> Result {
                 (_, true) => Some(ArchiveFilter::Include),
                 _ => None,
             };
-            list(&SessionListParams { agent, cwd, archived }, json, ui)
+            let begins = None;
+            list(&SessionListParams { agent, cwd, archived, begins }, json, ui)
         }
         SessionCommand::Show(Show { which, json }) => {
             let info = find(&mut ui.door().connect()?, &which, Care::Guess, ui)?;

@@ -47,6 +47,7 @@ impl Hub {
                     filter.agent.as_ref().is_none_or(|agent| row.agent == *agent)
                         && filter.archived.unwrap_or_default().takes(row.archived)
                         && filter.cwd.as_ref().is_none_or(|cwd| row.cwd == *cwd)
+                        && filter.begins.as_ref().is_none_or(|text| row.begins(text))
                 });
                 self.answer(to, &SessionList { sessions });
             }
