@@ -46,9 +46,6 @@ pub struct Options {
     /// Measure instead how figures grow with sessions, events, clients and agents.
     #[arg(long, conflicts_with = "against")]
     scale: bool,
-    /// With `--scale`: up to 10 million events instead of one million.
-    #[arg(long, requires = "scale")]
-    full: bool,
     /// With `--scale`: journals whose lines are compressed.
     #[arg(long, requires = "scale")]
     packed: bool,

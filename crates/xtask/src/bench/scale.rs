@@ -83,7 +83,7 @@ const OF_AGENTS: [Growing; 4] = [
 
 pub(super) fn run(bins: &Path, options: &Options) -> Result {
     let bench = || Bench::new(bins, options.quick);
-    let most = if options.quick { 2 } else { JOURNALS.len() - usize::from(!options.full) };
+    let most = if options.quick { 2 } else { JOURNALS.len() };
     let name = |(sessions, turns)| {
         format!("{sessions} sessions, {} events", sessions * turns * (ANSWER + 3))
     };
