@@ -184,8 +184,7 @@ pub(super) fn session(command: SessionCommand, ui: &mut Ui) -> Result {
                 (_, true) => Some(ArchiveFilter::Include),
                 _ => None,
             };
-            let begins = None;
-            list(&SessionListParams { agent, cwd, archived, begins }, json, ui)
+            list(&SessionListParams { agent, cwd, archived, begins: None }, json, ui)
         }
         SessionCommand::Show(Show { which, json }) => {
             let info = find(&mut ui.door().connect()?, &which, Care::Guess, ui)?;
