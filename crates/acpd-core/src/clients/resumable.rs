@@ -159,16 +159,19 @@ impl Clients {
         late.map(|known| known.token.clone()).collect()
     }
 
-    /// Returns the least needed absent client if there are too many. `busy`: clients with open
+    /// Returns the least needed absent client if there are too many. `waited`: clients with open
     /// work.
-    pub(crate) fn one_too_many(&self, busy: impl FnOnce() -> BTreeSet<ClientId>) -> Option<String> {
+    pub(crate) fn one_too_many(
+        &self,
+        waited: impl FnOnce() -> BTreeSet<ClientId>,
+    ) -> Option<String> {
         if self.resumable.len() < KNOWN {
             return None;
         }
-        let busy = busy();
+        let waited = waited();
         let away = self.resumable.iter().filter(|(_, known)| known.away.is_some());
         let longest = away.min_by_key(|(client, known)| {
-            let waits = busy.contains(client) || !known.replies.is_empty();
+            let waits = waited.contains(client) || !known.replies.is_empty();
             (waits, known.away, &known.token)
         });
         longest.map(|(_, known)| known.token.clone())

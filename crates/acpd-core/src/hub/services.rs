@@ -58,14 +58,18 @@ impl Hub {
     }
 
     /// Continues a request of the last daemon.
-    pub(crate) fn recover_agent_request(&mut self, row: InteractionRow, asked: (Id, RequestKind)) {
+    pub(crate) fn recover_agent_request(
+        &mut self,
+        row: InteractionRow,
+        request: (Id, RequestKind),
+    ) {
         let session = row.session.and_then(|key| self.sessions.get(&key));
         let session = session.filter(|session| session.row.host == Some(row.host));
         let place = session.map(|session| {
             let agent = self.processes[&session.slot].profile();
             workplace(session, &self.clients, self.cx.config.profile(agent).services)
         });
-        self.services.recover(&mut self.cx, place.as_ref(), row, asked);
+        self.services.recover(&mut self.cx, place.as_ref(), row, request);
     }
 
     pub(crate) fn on_served(&mut self, id: InteractionId, result: Result<Bytes, ErrorObject>) {
@@ -168,8 +172,8 @@ impl Hub {
     pub(crate) fn on_server_call(&mut self, row: InteractionRow, is_new: bool) {
         // Of the sessions that the process holds, creates or loads.
         let slot = self.processes.slot_of(row.host);
-        let all = self.sessions.values();
-        let held = all.filter(|it| Some(it.slot) == slot && !it.is_dormant());
+        let sessions = self.sessions.values();
+        let held = sessions.filter(|session| Some(session.slot) == slot && !session.is_dormant());
         let openings = self.requests.params_of_openings(row.host).filter_map(list);
         let lists = held.filter_map(|session| session.mcp_servers.clone()).chain(openings);
         let lenders = lenders(&self.clients);
@@ -207,8 +211,13 @@ impl Hub {
         }
     }
 
-    pub(crate) fn on_servers_left_out(&mut self, host: HostId, request: &Id, those: Vec<LeftOut>) {
-        let texts = those.iter().map(|left| left_out(&left.server, &left.reason));
+    pub(crate) fn on_servers_left_out(
+        &mut self,
+        host: HostId,
+        request: &Id,
+        servers: Vec<LeftOut>,
+    ) {
+        let texts = servers.iter().map(|left| left_out(&left.server, &left.reason));
         let Some(ask) = request.as_issued() else { return };
         let asked = self.requests.asked.get_mut(&ask).filter(|asked| asked.host == host);
         match asked.map(|asked| &mut asked.purpose) {

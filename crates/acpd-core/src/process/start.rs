@@ -365,10 +365,17 @@ impl Processes {
         cx.put(Row::Agent(known.row.clone()));
     }
 
-    fn bad_start(&mut self, cx: &mut Cx, id: SlotId, reason: Reason, why: String, permanent: bool) {
-        self.slot_mut(id).reason = Some(why.clone());
+    fn bad_start(
+        &mut self,
+        cx: &mut Cx,
+        id: SlotId,
+        reason: Reason,
+        text: String,
+        permanent: bool,
+    ) {
+        self.slot_mut(id).reason = Some(text.clone());
         self.refuse_waiters(cx, id, reason, false);
-        self.stop(cx, id, StopWhy::BadStart { reason, permanent }, Some(why), false);
+        self.stop(cx, id, StopWhy::BadStart { reason, permanent }, Some(text), false);
     }
 
     pub(crate) fn on_adopted(

@@ -94,11 +94,16 @@ impl Processes {
         shared.unwrap_or_else(|| self.add(profile, None, now))
     }
 
-    pub(super) fn add(&mut self, profile: &str, session: Option<SessionKey>, now: Time) -> SlotId {
+    pub(super) fn add(
+        &mut self,
+        profile: &str,
+        dedicated: Option<SessionKey>,
+        now: Time,
+    ) -> SlotId {
         let id = SlotId(self.next_slot);
         self.next_slot += 1;
         mark(&mut self.changed, profile);
-        self.slots.insert(id, Slot::new(profile.to_owned(), session, now));
+        self.slots.insert(id, Slot::new(profile.to_owned(), dedicated, now));
         id
     }
 
@@ -380,10 +385,15 @@ impl Processes {
         self.slot_mut(id).parked.get_mut(session)
     }
 
-    pub(crate) fn take_parked(&mut self, cx: &mut Cx, from: Process, session: &str) -> Vec<Bytes> {
-        let parked = self.slot_mut(from.slot).parked.remove(session);
+    pub(crate) fn take_parked(
+        &mut self,
+        cx: &mut Cx,
+        process: Process,
+        session: &str,
+    ) -> Vec<Bytes> {
+        let parked = self.slot_mut(process.slot).parked.remove(session);
         let Some(parked) = parked else { return Vec::new() };
-        parked.delete(cx, from.host);
+        parked.delete(cx, process.host);
         parked.lines
     }
 

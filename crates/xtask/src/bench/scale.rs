@@ -17,7 +17,7 @@ use acpd_store::{CommitBatch, Report};
 use serde_json::json;
 
 use super::agent::text;
-use super::figures::{LINES, cpu_micros, flood, ms, per_prompt, pss_bytes, shown, timed};
+use super::figures::{LINES, NO_PAUSE, cpu_micros, flood, ms, per_prompt, pss_bytes, shown, timed};
 use super::{Bench, Options, client_of, median, print_aligned};
 use crate::Result;
 use crate::home::wait_for;
@@ -66,7 +66,7 @@ const OF_JOURNALS: [Growing; 12] = [
     }),
     ("load of 1,000 turns, first line", "ms", "20 ms", |it| it.median(7, |it| Ok(load(it)?.0))),
     ("load of 1,000 turns, all", "ms", "100 ms", |it| it.median(7, |it| Ok(load(it)?.1))),
-    ("CPU per prompt, daemon", "µs", "", |it| per_prompt(&it.bench, cpu_micros)),
+    ("CPU per prompt, daemon", "µs", "", |it| per_prompt(&it.bench, (200, NO_PAUSE), cpu_micros)),
 ];
 
 const OF_CLIENTS: [Growing; 2] = [

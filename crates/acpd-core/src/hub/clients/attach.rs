@@ -35,7 +35,8 @@ impl Hub {
         }
         let journal = self.sessions[&key].journal();
         if self.clients.attach(&mut self.cx, client, journal, (role, after, style)) {
-            let slot = self.session_mut(key).slot;
+            self.sessions.touch([key]);
+            let slot = self.session(key).slot;
             self.watch_sleep(slot);
             self.cx.timers.clear(Timer::Idle(slot));
         }
