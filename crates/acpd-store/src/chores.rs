@@ -49,6 +49,8 @@ const SEEKS: u32 = 16;
 const PAGES: u32 = 64;
 /// Free pages above which they are returned: 4 MiB.
 const WORTH: u32 = (4 << 20) / 4096;
+/// Pages that a start may write again: 256 MiB, some seconds.
+const REWRITTEN: u32 = (256 << 20) / 4096;
 /// Free pages that stay for the next writes.
 const SPARE: u32 = (256 << 10) / 4096;
 /// Time that the writer waits for a batch before the next step.
@@ -287,11 +289,18 @@ pub(crate) fn remove_lines(
     Ok((bytes, bytes < most && count < lines_at_most))
 }
 
-/// Makes a new database able to return pages. SQLite takes this only before the first table and
-/// before `journal_mode`.
+/// Makes a database able to return pages. SQLite takes this only before the first table and before
+/// `journal_mode`, or when it writes all again: a database of acpd 0.2, once it has more free pages
+/// than others.
 pub(crate) fn prepare_to_shrink(conn: &Connection) -> rusqlite::Result<()> {
-    if pragma(conn, "page_count")? == 0 {
+    let (all, free) = (pragma(conn, "page_count")?, pragma(conn, "freelist_count")?);
+    let is_worth_it = free > WORTH && all - free < free.min(REWRITTEN);
+    if all == 0 {
         conn.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
+    } else if is_worth_it && pragma(conn, "auto_vacuum")? == 0 {
+        conn.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
+        // Without room for the copy, all stays as it is.
+        conn.execute_batch("VACUUM").ok();
     }
     Ok(())
 }

@@ -20,6 +20,8 @@ pub(crate) fn connect(
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     conn.pragma_update(None, "cache_size", -cache)?;
     conn.pragma_update(None, "synchronous", "FULL")?;
+    // On macOS `fsync` does not reach the disk.
+    conn.execute_batch("PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON")?;
     conn.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
     Ok(conn)
 }

@@ -72,6 +72,8 @@ CREATE VIRTUAL TABLE IF NOT EXISTS temp.hit USING fts5(
     tokenize = \"unicode61 remove_diacritics 2\"
 );
 ";
+/// Maximum number of hits that are ranked: a word that is everywhere would take seconds.
+const RANKED: u32 = 2_000;
 /// Bytes of lines read at once.
 const PIECE: usize = 256 << 10;
 const AROUND: u32 = 24;
@@ -182,8 +184,9 @@ impl Index {
         }
     }
 
-    /// The best hits of all these words in these sessions; of equal hits the newest first. A word
-    /// may be a phrase, and `*` at its end stands for any ending.
+    /// The best hits of all these words in these sessions; of equal hits the newest first. If there
+    /// are more than [`RANKED`], the newest hits of the newest sessions. A word may be a phrase, and
+    /// `*` at its end stands for any ending.
     pub fn find(
         &mut self,
         words: &[String],
@@ -199,13 +202,22 @@ impl Index {
         let sessions: Vec<String> =
             sessions.into_iter().map(|session| session.0.to_string()).collect();
         let sessions = format!("[{}]", sessions.join(","));
+        let mut newest = self.conn.prepare_cached(
+            "SELECT rowid FROM words \
+             WHERE words MATCH ?1 AND rowid >> 36 IN (SELECT value FROM json_each(?2)) \
+             ORDER BY rowid DESC LIMIT 1 OFFSET ?3",
+        )?;
+        let too_old = newest.query_row(params![words, sessions, RANKED], |row| row.get(0));
+        let too_old: Option<i64> = too_old.optional()?;
+        drop(newest);
         let mut best = self.conn.prepare_cached(
             "SELECT key, last, at, who FROM words JOIN documents ON key = words.rowid \
              WHERE words MATCH ?1 AND key >> 36 IN (SELECT value FROM json_each(?2)) \
-             ORDER BY words.rank, at DESC LIMIT ?3",
+             AND words.rowid > ifnull(?4, -1) \
+             ORDER BY iif(?4 IS NULL, words.rank, 0), at DESC LIMIT ?3",
         )?;
         self.conn.execute_batch(HIT)?;
-        let mut rows = best.query(params![words, sessions, limit])?;
+        let mut rows = best.query(params![words, sessions, limit, too_old])?;
         let mut hits = Vec::new();
         while let Some(row) = rows.next()? {
             let (key, code): (i64, i64) = (row.get(0)?, row.get(3)?);

@@ -51,6 +51,26 @@ fn find(index: &mut Index, words: &[&str]) -> Vec<Found> {
     found
 }
 
+#[test]
+fn of_a_common_word_the_newest_hits_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Running::start(dir.path());
+    let said_once = |key, seq, text| [said(key, seq, "agent", text), ended(key, seq + 1)];
+    let often = (0..1999).flat_map(|n| said_once(2, 2 * n + 1, "parser"));
+    store.commit([session(1), session(2)].into_iter().chain(often).collect());
+    store.commit(said_once(1, 1, "parser parser").into());
+    let mut index = caught_up(dir.path());
+    let best = |index: &mut Index| {
+        let found = index.find(&["parser".to_owned()], [1, 2].map(SessionKey), 1).unwrap();
+        (found[0].session.0, found[0].seq)
+    };
+    assert_eq!(best(&mut index), (1, 1));
+    store.commit(said_once(2, 3999, "parser").into());
+    index.catch_up().unwrap();
+    assert_eq!(best(&mut index), (2, 3999));
+    store.close();
+}
+
 fn texts(found: &[Found]) -> Vec<String> {
     let text = |found: &Found| found.snippet.iter().map(|part| part.text.raw()).collect();
     found.iter().map(text).collect()
