@@ -52,42 +52,6 @@ fn returning(memory: &mut Resumption) -> Value {
 }
 
 #[test]
-fn a_load_that_was_cut_off_goes_on_behind_its_last_line() {
-    let mut memory = greeted();
-    let mut out = VecDeque::new();
-    for seq in 1..=9 {
-        memory.receive(&say(seq).0, &mut out).unwrap();
-    }
-    let load = json!({"id": 5, "method": "session/load", "params": {"sessionId": SESSION}});
-    memory.send(line(&load), &mut out);
-    // One line was still under way; then the replay begins.
-    for seq in [10, 1, 2, 4] {
-        let (line, own) = say(seq);
-        assert_eq!(memory.receive(&line, &mut out), own);
-    }
-    out.clear();
-    let again = returning(&mut memory);
-    let resume = &again["params"]["_meta"]["_acpd"]["client"]["resume"];
-    assert_eq!(*resume, json!({"generation": "g", "sessions": {}, "open": [5], "asked": []}));
-    memory.receive(&welcome(&again["id"], "g", 1, &json!([])), &mut out).unwrap();
-    let sent: Vec<Value> = out.drain(..).map(|line| value(&line)).collect();
-    assert_eq!(sent.len(), 1);
-    assert_eq!(
-        (&sent[0]["id"], &sent[0]["params"]["_meta"]["_acpd"]),
-        (&json!(5), &json!({"after": 4}))
-    );
-    for seq in [6, 10] {
-        let (line, own) = say(seq);
-        assert_eq!(memory.receive(&line, &mut out), own);
-    }
-    memory.receive(&line(&json!({"id": 5, "result": {}})), &mut out).unwrap();
-    assert_eq!(memory.receive(&say(10).0, &mut out), Ok(Verdict::Swallow));
-    let again = returning(&mut memory);
-    let resume = &again["params"]["_meta"]["_acpd"]["client"]["resume"];
-    assert_eq!(resume["sessions"], json!({SESSION: 10}));
-}
-
-#[test]
 fn another_journal_or_a_forgotten_client_is_the_end() {
     let mut out = VecDeque::new();
     let back = |memory: &mut Resumption, generation: &str, received: u64| {
