@@ -1,6 +1,8 @@
 //! Views of clients, through all events: a range of the journal, in order, with no line missing and
 //! none twice, each as this client can take it.
 
+use std::borrow::Cow;
+
 use acp_wire::acp::ClientCapabilities;
 use acp_wire::{locate, str_at};
 use acpd_api::{NAMESPACE, method};
@@ -326,14 +328,20 @@ impl Scene {
         assert!(self.shows(who, place, row), "{seer:?}: {line}");
         let shown =
             render(&row.line, row.kind, None, row.seq, "s", &seer.view).expect("it is shown");
-        if line.as_bytes() == &shown[..] {
+        let is_call = call(bytes).is_some() && seq <= place.history;
+        if line.as_bytes() == &shown[..] && !is_call {
             self.nothing_missing(who, seq);
         } else {
-            // Chunks of one message are one line in a history.
+            // Chunks of one message, and updates of one call, are one line in a history.
             assert!(seq <= place.history, "{seer:?}: {line}");
             let unseen = self.rows().iter().filter(|row| row.seq > place.seen && row.seq <= seq);
-            let texts = unseen.filter(|row| self.shows(who, place, row)).map(|row| text(&row.line));
-            assert_eq!(text(bytes), texts.collect::<String>(), "{seer:?}");
+            let mut unseen = unseen.filter(|row| self.shows(who, place, row));
+            if is_call {
+                assert!(unseen.all(|row| call(&row.line) == call(bytes)), "{seer:?}: {line}");
+            } else {
+                let texts = unseen.map(|row| text(&row.line));
+                assert_eq!(text(bytes), texts.collect::<String>(), "{seer:?}");
+            }
         }
         self.seers[who].place = Some(Place { seen: seq, ..place });
     }
@@ -363,6 +371,10 @@ impl Scene {
 
 fn text(line: &[u8]) -> String {
     str_at(line, &["params", "update", "content", "text"]).unwrap_or_default().into_owned()
+}
+
+fn call(line: &[u8]) -> Option<String> {
+    str_at(line, &["params", "update", "toolCallId"]).map(Cow::into_owned)
 }
 
 fn read(line: &str, path: &[&str]) -> Value {
