@@ -44,7 +44,8 @@ fn each_verb_has_examples_of_its_own() {
     for (path, verb) in &verbs {
         let examples = manual::examples_of(verb);
         let most = if path.is_empty() { 5 } else { 3 };
-        assert!((1..=most).contains(&examples.len()), "`{path}` has {}", examples.len());
+        let count = examples.len();
+        assert!((1..=most).contains(&count), "`{path}` has {count} examples, not 1 to {most}");
         for (line, what) in examples {
             let parsed = Cli::command().try_get_matches_from(words(&line));
             let parsed = parsed.unwrap_or_else(|error| panic!("{line}: {error}"));
