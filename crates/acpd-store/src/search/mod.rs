@@ -185,7 +185,7 @@ impl Index {
     }
 
     /// The best hits of all these words in these sessions; of equal hits the newest first. If there
-    /// are more than [`RANKED`], the newest hits of the newest sessions. A word may be a phrase, and
+    /// are more than `RANKED`, the newest hits of the newest sessions. A word may be a phrase, and
     /// `*` at its end stands for any ending.
     pub fn find(
         &mut self,

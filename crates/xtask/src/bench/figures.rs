@@ -159,7 +159,7 @@ fn settled(number: impl Fn() -> u64) -> u64 {
     last
 }
 
-fn written(pid: u32) -> f64 {
+pub(super) fn written(pid: u32) -> f64 {
     io(pid, "wchar")
 }
 

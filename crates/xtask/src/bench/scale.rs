@@ -17,7 +17,9 @@ use acpd_store::{CommitBatch, Report};
 use serde_json::json;
 
 use super::agent::text;
-use super::figures::{LINES, NO_PAUSE, cpu_micros, flood, ms, per_prompt, pss_bytes, shown, timed};
+use super::figures::{
+    LINES, NO_PAUSE, cpu_micros, flood, ms, per_prompt, pss_bytes, shown, timed, written,
+};
 use super::{Bench, Options, client_of, median, print_aligned};
 use crate::Result;
 use crate::home::wait_for;
@@ -48,7 +50,7 @@ struct Subject {
 /// Name, unit, goal, measure.
 type Growing = (&'static str, &'static str, &'static str, fn(&Subject) -> Result<f64>);
 
-const OF_JOURNALS: [Growing; 12] = [
+const OF_JOURNALS: [Growing; 13] = [
     ("daemon start", "ms", "150 ms", |it| it.median(7, start)),
     ("search right after a start", "ms", "", |it| {
         it.median(7, |it| start(it).and_then(|_| search(it)))
@@ -67,6 +69,9 @@ const OF_JOURNALS: [Growing; 12] = [
     ("load of 1,000 turns, first line", "ms", "20 ms", |it| it.median(7, |it| Ok(load(it)?.0))),
     ("load of 1,000 turns, all", "ms", "100 ms", |it| it.median(7, |it| Ok(load(it)?.1))),
     ("CPU per prompt, daemon", "µs", "", |it| per_prompt(&it.bench, (200, NO_PAUSE), cpu_micros)),
+    ("written per prompt", "kB", "", |it| {
+        Ok(per_prompt(&it.bench, (200, NO_PAUSE), written)? / 1e3)
+    }),
 ];
 
 const OF_CLIENTS: [Growing; 2] = [
