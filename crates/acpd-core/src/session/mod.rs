@@ -145,7 +145,7 @@ impl Session {
         matches!(self.state, State::Restoring(_))
     }
 
-    /// Returns whether nothing happens in the session, or waits for its process.
+    /// Returns whether no turn, prompt or request of the session runs or waits.
     pub(crate) fn is_asleep(&self) -> bool {
         let is_idle = self.running.is_none() && self.row.children.is_empty();
         is_idle && self.is_dormant() && self.queue.is_empty() && !self.wants_host()

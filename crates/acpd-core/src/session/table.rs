@@ -237,7 +237,8 @@ impl Sessions {
         self.public.get(agent).map_or(0, BTreeMap::len)
     }
 
-    /// Returns the changed rows, which count as written then. `needs`: a client or question does.
+    /// Returns the changed rows, which count as written then. `needs`: whether a client or a question
+    /// keeps a session awake.
     pub(crate) fn take_changed(&mut self, needs: impl Fn(SessionKey) -> bool) -> Vec<SessionRow> {
         let touched = std::mem::take(&mut self.touched).into_iter();
         let changed = touched.filter_map(|key| {
