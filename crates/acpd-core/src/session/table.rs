@@ -237,8 +237,7 @@ impl Sessions {
         self.public.get(agent).map_or(0, BTreeMap::len)
     }
 
-    /// Returns the changed rows, which count as written then. `needs`: whether a client or a question
-    /// keeps a session awake.
+    /// Takes the changed rows. `needs`: whether a client or a question keeps a session awake.
     pub(crate) fn take_changed(&mut self, needs: impl Fn(SessionKey) -> bool) -> Vec<SessionRow> {
         let touched = std::mem::take(&mut self.touched).into_iter();
         let changed = touched.filter_map(|key| {

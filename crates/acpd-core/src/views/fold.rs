@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_of_a_call_are_one_line() {
+    fn updates_of_a_call_are_one_line_but_parts_of_an_output() {
         let updates = [
             call("tool_call", "a", json!({"title": "T", "_meta": {"x": {"name": "n"}}})),
             call("tool_call_update", "a", json!({"title": null, "rawInput": {"n": 1.0}})),
@@ -196,13 +196,8 @@ mod tests {
             "_meta": {"x": {"name": "n", "more": 1}}});
         let expected = [(3, call("tool_call", "a", whole)), (4, updates[3].clone())];
         assert_eq!(folded(&updates), expected);
-    }
-
-    #[test]
-    fn parts_of_an_output_stay_lines() {
         let part = |data| call("tool_call_update", "a", json!({"_meta": {"output": data}}));
-        let updates = [part("1"), part("2"), call("tool_call", "a", json!({}))];
-        assert_eq!(folded(&updates).len(), 3);
+        assert_eq!(folded(&[part("1"), part("2"), call("tool_call", "a", json!({}))]).len(), 3);
     }
 
     #[test]
