@@ -172,7 +172,7 @@ impl Hub {
     pub(crate) fn on_server_call(&mut self, row: InteractionRow, is_new: bool) {
         // Of the sessions that the process holds, creates or loads.
         let slot = self.processes.slot_of(row.host);
-        let sessions = self.sessions.values();
+        let sessions = self.sessions.awake().map(|(_, session)| session);
         let held = sessions.filter(|session| Some(session.slot) == slot && !session.is_dormant());
         let openings = self.requests.params_of_openings(row.host).filter_map(list);
         let lists = held.filter_map(|session| session.mcp_servers.clone()).chain(openings);

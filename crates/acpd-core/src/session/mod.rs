@@ -148,7 +148,7 @@ impl Session {
     /// Returns whether no turn, prompt or request of the session runs or waits.
     pub(crate) fn is_asleep(&self) -> bool {
         let is_idle = self.running.is_none() && self.row.children.is_empty();
-        is_idle && self.is_dormant() && self.queue.is_empty() && !self.wants_host()
+        is_idle && self.is_dormant() && !self.is_awaited() && !self.eager
     }
 
     pub(crate) fn is_dormant(&self) -> bool {

@@ -61,13 +61,13 @@ impl Hub {
     /// Continues sessions with a new budget, asks for held ones, and withdraws obsolete questions.
     pub(crate) fn settle_budget(&mut self) {
         if self.budget.take_may_continue() {
-            for key in self.sessions.keys().copied().collect::<Vec<_>>() {
+            for key in self.sessions.awake().map(|(key, _)| key).collect::<Vec<_>>() {
                 self.wake_session(key);
             }
         }
         if let Some(info) = self.budget.hold(&self.cx.config, self.cx.now) {
-            let waiting = self.sessions.iter().filter(|(_, session)| !session.queue.is_empty());
-            let mut held: Vec<SessionKey> = waiting.map(|(key, _)| *key).collect();
+            let waiting = self.sessions.awake().filter(|(_, session)| !session.queue.is_empty());
+            let mut held: Vec<SessionKey> = waiting.map(|(key, _)| key).collect();
             held.retain(|key| {
                 let asked = |open: &OpenQuestion| open.is_own() && open.session() == Some(*key);
                 self.free_host(*key).is_some() && self.questions.which(asked).is_empty()

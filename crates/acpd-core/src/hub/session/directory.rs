@@ -20,8 +20,8 @@ impl Hub {
     pub(crate) fn on_directory_found(&mut self, question: u64, exists: bool) {
         let step = Step::Directory(question);
         let waits = |session: &Session| session.restore().is_some_and(|of| of.step() == step);
-        let restoring = self.sessions.iter().find(|(_, session)| waits(session));
-        if let Some(key) = restoring.map(|(key, _)| *key) {
+        let restoring = self.sessions.awake().find(|(_, session)| waits(session));
+        if let Some(key) = restoring.map(|(key, _)| key) {
             self.cx.timers.clear(Timer::Restore(key));
             if exists {
                 return self.restore_there(key);
