@@ -132,7 +132,7 @@ fn merged(line: &Bytes, next: &Bytes) -> Option<Bytes> {
 
 /// Adds members of `_meta`. `None`: one has another value already, and may be meant as a second
 /// part.
-fn with_meta<'a>(line: Bytes, path: &mut Vec<&'a str>, new: &'a RawValue) -> Option<Bytes> {
+fn with_meta<'a>(mut line: Bytes, path: &mut Vec<&'a str>, new: &'a RawValue) -> Option<Bytes> {
     let Some(old) = locate(&line, path) else {
         return Some(set_member(&line, path, new.get().as_bytes()));
     };
@@ -142,7 +142,6 @@ fn with_meta<'a>(line: Bytes, path: &mut Vec<&'a str>, new: &'a RawValue) -> Opt
     if line[old.start] != b'{' {
         return None;
     }
-    let mut line = line;
     for (name, value) in members(new.get().as_bytes())? {
         path.push(name);
         line = with_meta(line, path, value)?;
