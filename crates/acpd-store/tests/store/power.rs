@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use crate::model::Model;
 use crate::opening::{FIXTURES, check_content, records_of_schema_1};
 use crate::running::{NEVER, Running, check_integrity, event, session, turn};
+use crate::tidying::await_copied;
 
 #[derive(Default)]
 struct Disk<'s> {
@@ -191,16 +192,12 @@ fn a_power_cut_at_any_sync_keeps_all_that_was_promised() {
 
     // The checkpoint thread copies a log of this length, after the chores have emptied it.
     let mut store = story.start(NEVER);
-    let changed = || fs::metadata(path.join("acpd.db")).unwrap().modified().unwrap();
-    let before = changed();
     for n in 0..12 {
         let (session, json) = (SessionKey(2), vec![n; 400_000].into());
         let row = Row::Value { session, key: ValueKey::Modes, json };
         story.commit(&mut store, vec![Record::Put(row)]);
     }
-    while changed() == before {
-        std::thread::yield_now();
-    }
+    await_copied(&path);
     for n in 0..6 {
         story.commit(&mut store, vec![turn(3, n)]);
     }

@@ -61,7 +61,7 @@ fn check_whole(dir: &Path) {
 }
 
 /// Waits until all of the log is in the database file, too: no write follows before the next commit.
-fn await_copied(dir: &Path) {
+pub(crate) fn await_copied(dir: &Path) {
     let conn = Connection::open(dir.join("acpd.db")).unwrap();
     let begin = Instant::now();
     loop {
