@@ -616,7 +616,7 @@ impl Client {
         } else if is_call {
             first_of_call(session, loaded.unwrap_or(0)..seq, update, store)?
         } else {
-            first_of_message(session, seq, bytes, &self.view, store)?
+            first_of_message(session, seq, (line, bytes), &self.view, store)?
         };
         if self.unsure.contains(session) {
             return Ok(());

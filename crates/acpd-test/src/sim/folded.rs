@@ -16,12 +16,13 @@ use super::store::Store;
 pub(super) fn first_of_message(
     session: &str,
     seq: u64,
-    folded: &Bytes,
+    (whole, bytes): (&Value, &Bytes),
     view: &View,
     store: &Store,
 ) -> Result<u64, String> {
-    let whole: Value = serde_json::from_slice(folded).unwrap_or_default();
-    let mut rest = whole["params"]["update"]["content"]["text"].as_str().unwrap_or_default();
+    let path = ["params", "update", "content", "text"];
+    let whole_text = &whole["params"]["update"]["content"]["text"];
+    let mut rest = whole_text.as_str().unwrap_or_default();
     for first in (1..=seq).rev() {
         let row = committed(session, first, store)?;
         if is_apart(row) {
@@ -31,11 +32,9 @@ pub(super) fn first_of_message(
             break;
         };
         rest = before;
-        let text = whole["params"]["update"]["content"]["text"].to_string();
-        let path = ["params", "update", "content", "text"];
-        let line = set_member(&row.line, &path, text.as_bytes());
+        let line = set_member(&row.line, &path, whole_text.to_string().as_bytes());
         let shown = render(&line, row.kind, None, seq, session, view);
-        if rest.is_empty() && shown.as_ref() == Some(folded) {
+        if rest.is_empty() && shown.as_ref() == Some(bytes) {
             return Ok(first);
         }
     }
