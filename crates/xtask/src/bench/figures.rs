@@ -153,8 +153,9 @@ fn settled(number: impl Fn() -> u64) -> u64 {
     let (mut last, mut same) = (number(), 0);
     while same < 50 {
         std::thread::sleep(Duration::from_millis(200));
-        same = if number() == last { same + 1 } else { 0 };
-        last = number();
+        let now = number();
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
     }
     last
 }
