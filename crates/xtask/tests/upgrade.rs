@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use acpd_sys::process::{Liveness, ProcessId, StopSignal, signal_one};
+use acpd_sys::process::{ProcessId, StopSignal, signal_one};
 use builds::{Build, Run, remove};
 use serde_json::Value;
 use xtask::Result;
@@ -129,9 +129,12 @@ fn without_program(home: &Home, from: &Build, programs: &Path) -> Result {
     let from_here = |args: &[&str]| -> Result<String> {
         xtask::workspace::read(in_home(home, from).args(args))
     };
-    let killed = home_agent(home, from, &idle())?;
-    signal_one(killed, StopSignal::Kill);
-    wait_for("the end of an agent", PATIENCE, || killed.is_alive() != Liveness::Alive)?;
+    let pid = home_agent(home, from, &idle())?;
+    signal_one(ProcessId::of(pid).ok_or("it has just ended")?, StopSignal::Kill);
+    // The daemon must know of the end: a prompt that it still sends to this process is interrupted.
+    wait_for("another agent", PATIENCE, || {
+        home_agent(home, from, &idle()).is_ok_and(|is| is != pid)
+    })?;
     let back = from_here(&["run", "-s", "idle", "--no-stdin", "say #two"])?;
     assert!(back.contains("history=1 tags=one,two"), "{back}");
     let new = format!("agent{}", AGENTS + 1);
@@ -147,10 +150,8 @@ fn in_home(home: &Home, build: &Build) -> Command {
     command
 }
 
-fn home_agent(home: &Home, build: &Build, name: &str) -> Result<ProcessId> {
-    let said =
-        xtask::workspace::read(in_home(home, build).args(["agent", "show", name, "--json"]))?;
+fn home_agent(home: &Home, from: &Build, name: &str) -> Result<u32> {
+    let said = xtask::workspace::read(in_home(home, from).args(["agent", "show", name, "--json"]))?;
     let info: Value = serde_json::from_str(&said)?;
-    let pid = info["pid"].as_u64().ok_or("it does not run")?;
-    Ok(ProcessId::of(pid as u32).ok_or("it has just ended")?)
+    Ok(u32::try_from(info["pid"].as_u64().ok_or("it does not run")?)?)
 }
