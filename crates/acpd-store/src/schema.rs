@@ -151,29 +151,29 @@ INSERT INTO state SELECT 10, session, 0, json_object('session', json_object(
     'replayable', json(replayable), 'last_outcome', last_outcome, 'usage', json(usage),
     'created', created, 'updated', updated)), params FROM sessions;
 
-INSERT INTO state SELECT 11, session, 0, json_object('journal', json_object(
+INSERT INTO state SELECT 10, session, 1, json_object('journal', json_object(
     'session', session, 'head', head, 'states', json_array(
         max(iif(slot = 0, seq, 0)), max(iif(slot = 1, seq, 0)), max(iif(slot = 2, seq, 0)),
         max(iif(slot = 3, seq, 0)), max(iif(slot = 4, seq, 0)), max(iif(slot = 5, seq, 0))))), NULL
     FROM sessions LEFT JOIN session_state USING (session) WHERE head > 0 GROUP BY session;
 
-INSERT INTO state SELECT 12, session, 0,
+INSERT INTO state SELECT 11, session, 0,
     json_object('secret', json_object('session', session)), mcp_servers FROM secrets;
 
-INSERT INTO state SELECT 13, session, key,
+INSERT INTO state SELECT 12, session, key,
     json_object('value', json_object('session', session, 'key', key)), json FROM session_values;
 
-INSERT INTO state SELECT 14, session, key, json_object('prompt_key', json_object(
+INSERT INTO state SELECT 13, session, key, json_object('prompt_key', json_object(
     'session', session, 'key', key, 'turn', turn)), outcome FROM prompt_keys;
 
-INSERT INTO state SELECT 15, name, 0, json_object('agent', json_object(
+INSERT INTO state SELECT 14, name, 0, json_object('agent', json_object(
     'name', name, 'desired', desired, 'fingerprint', fingerprint, 'client_meta', client_meta,
     'resume_lies', json(iif(resume_lies, 'true', 'false')),
     'load_lies', json(iif(load_lies, 'true', 'false')))), initialize FROM agents;
 
-INSERT INTO state SELECT 16, agent, 0, json_object('auth', json(what)), NULL FROM auth;
+INSERT INTO state SELECT 15, agent, 0, json_object('auth', json(what)), NULL FROM auth;
 
-INSERT INTO state SELECT 17, id, 0, json_object('remembered', json(what)), NULL FROM decisions;
+INSERT INTO state SELECT 16, id, 0, json_object('remembered', json(what)), NULL FROM decisions;
 
 DROP INDEX usage_at;
 DROP INDEX usage_day;
@@ -238,6 +238,6 @@ pub(crate) fn sessions(conn: &Connection) -> rusqlite::Result<&'static str> {
     Ok(if found < 3 {
         "SELECT count(*), max(updated) FROM sessions"
     } else {
-        "SELECT count(*), max(value ->> '$.session.updated') FROM state WHERE kind = 10"
+        "SELECT count(*), max(value ->> '$.session.updated') FROM state WHERE kind = 10 AND key = 0"
     })
 }

@@ -22,13 +22,12 @@ pub(crate) mod kind {
     pub(crate) const TURN: u8 = 8;
     pub(crate) const PROMPT: u8 = 9;
     pub(crate) const SESSION: u8 = 10;
-    pub(crate) const JOURNAL: u8 = 11;
-    pub(crate) const SECRET: u8 = 12;
-    pub(crate) const VALUE: u8 = 13;
-    pub(crate) const PROMPT_KEY: u8 = 14;
-    pub(crate) const AGENT: u8 = 15;
-    pub(crate) const AUTH: u8 = 16;
-    pub(crate) const REMEMBERED: u8 = 17;
+    pub(crate) const SECRET: u8 = 11;
+    pub(crate) const VALUE: u8 = 12;
+    pub(crate) const PROMPT_KEY: u8 = 13;
+    pub(crate) const AGENT: u8 = 14;
+    pub(crate) const AUTH: u8 = 15;
+    pub(crate) const REMEMBERED: u8 = 16;
 }
 
 /// A number or a text.
@@ -36,6 +35,8 @@ type Part<'r> = ToSqlOutput<'r>;
 
 /// The key of an owner's only row of a kind.
 const ONE: Part<'_> = Part::Owned(Value::Integer(0));
+/// The key of the [`JournalRow`] of a session, in one page with the session's row.
+const JOURNAL: Part<'_> = Part::Owned(Value::Integer(1));
 
 /// Returns the kind of a row, its owner, and its key there.
 fn place(row: &Row) -> (u8, Part<'_>, Part<'_>) {
@@ -50,7 +51,7 @@ fn place(row: &Row) -> (u8, Part<'_>, Part<'_>) {
         Row::Turn(row) => (kind::TURN, number(row.session.0), number(row.ticket)),
         Row::Prompt { session, ticket, .. } => (kind::PROMPT, number(session.0), number(*ticket)),
         Row::Session(row) => (kind::SESSION, number(row.key.0), ONE),
-        Row::Journal(row) => (kind::JOURNAL, number(row.session.0), ONE),
+        Row::Journal(row) => (kind::SESSION, number(row.session.0), JOURNAL),
         Row::Secret { session, .. } => (kind::SECRET, number(session.0), ONE),
         Row::Value { session, key, .. } => (kind::VALUE, number(session.0), text(key.as_str())),
         Row::PromptKey(row) => (kind::PROMPT_KEY, number(row.session.0), text(&row.key)),
@@ -105,8 +106,8 @@ pub(crate) fn delete_client(conn: &Connection, token: &str) -> Result<(), StoreE
 }
 
 pub(crate) fn delete_session(conn: &Connection, session: SessionKey) -> Result<(), StoreError> {
-    use kind::{JOURNAL, PROMPT, PROMPT_KEY, SECRET, SESSION, TURN, VALUE};
-    let kinds = [SESSION, JOURNAL, SECRET, VALUE, TURN, PROMPT, PROMPT_KEY];
+    use kind::{PROMPT, PROMPT_KEY, SECRET, SESSION, TURN, VALUE};
+    let kinds = [SESSION, SECRET, VALUE, TURN, PROMPT, PROMPT_KEY];
     delete_owned(conn, &kinds, &number(session.0))
 }
 
@@ -123,9 +124,10 @@ pub(crate) fn journal(
     conn: &Connection,
     session: SessionKey,
 ) -> Result<Option<JournalRow>, StoreError> {
-    let mut found =
-        conn.prepare_cached("SELECT kind, value, line FROM state WHERE kind = ?1 AND owner = ?2")?;
-    let mut rows = found.query(params![kind::JOURNAL, session.0])?;
+    let mut found = conn.prepare_cached(
+        "SELECT kind, value, line FROM state WHERE kind = ?1 AND owner = ?2 AND key = ?3",
+    )?;
+    let mut rows = found.query(params![kind::SESSION, session.0, JOURNAL])?;
     match rows.next()?.map(read).transpose()? {
         Some(Row::Journal(row)) => Ok(Some(row)),
         _ => Ok(None),

@@ -124,8 +124,9 @@ impl Index {
 
     /// Indexes new turns of all sessions, and forgets deleted sessions.
     pub fn catch_up(&mut self) -> Result<(), StoreError> {
-        let heads = "SELECT owner, value ->> '$.journal.head' FROM state WHERE kind = ?1";
-        let heads = ends(&self.journal.conn, heads, [kind::JOURNAL])?;
+        let heads =
+            "SELECT owner, value ->> '$.journal.head' FROM state WHERE kind = ?1 AND key = 1";
+        let heads = ends(&self.journal.conn, heads, [kind::SESSION])?;
         let indexed = ends(&self.conn, "SELECT session, seq FROM cursors", [])?;
         let differ = heads.symmetric_difference(&indexed).map(|(session, _)| *session);
         self.update(differ.collect::<BTreeSet<_>>())

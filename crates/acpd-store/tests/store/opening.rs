@@ -372,7 +372,7 @@ fn secrets_are_in_one_table_and_gone_from_the_file_with_their_session() {
     ];
     for (records, kind, end) in [
         (of_request, 6, Record::Delete(RowId::Asked(1))),
-        (of_session, 12, Record::SessionRemoved { session: SessionKey(1) }),
+        (of_session, 11, Record::SessionRemoved { session: SessionKey(1) }),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("acpd.db");
