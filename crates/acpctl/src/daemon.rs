@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use acpd_api::{
     AgentInfo, AgentRef, DaemonInfo, DaemonRestartParams, DaemonStopParams, Empty, Environment,
-    ExitCode, GcParams, GcResult, GcSession, SessionInfo, Status, TurnState, Untrusted, method,
+    ExitCode, GcParams, GcResult, GcSession, SessionInfo, Status, StatusParams, TurnState,
+    Untrusted, method,
 };
 use acpd_client::{
     CallError, ConnectError, Connection, LinkError, Options, Paths, connect, stopped_daemon,
@@ -108,7 +109,8 @@ fn start_of(daemon: &DaemonInfo) -> (u64, u64) {
 }
 
 pub(crate) fn info(connection: &mut Connection) -> Result<DaemonInfo> {
-    let status: Status = connection.call(method::STATUS, &Empty {})?;
+    let params = StatusParams { in_use: true, recent: Some(0), ..StatusParams::default() };
+    let status: Status = connection.call(method::STATUS, &params)?;
     Ok(status.daemon)
 }
 

@@ -18,7 +18,7 @@ const DEMO: &str = "demo";
 
 /// Returns the daemon's information, with the default agent of a directory.
 pub(crate) fn daemon_for(cwd: &str, connection: &mut Connection) -> Result<DaemonInfo> {
-    let params = StatusParams { cwd: Some(cwd.to_owned()), in_use: true };
+    let params = StatusParams { cwd: Some(cwd.to_owned()), in_use: true, recent: Some(0) };
     let mut status: Status = connection.call(method::STATUS, &params)?;
     if status.daemon.default_is_found {
         // This is answered once the environment of agents is known; before that, installed agents

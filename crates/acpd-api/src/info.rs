@@ -7,7 +7,7 @@ use strum::{Display, IntoStaticStr};
 use crate::{AuthInfo, BudgetInfo, Untrusted, Usage};
 
 /// State of the daemon, all agents and all sessions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// State of the daemon.
     pub daemon: DaemonInfo,
@@ -16,8 +16,11 @@ pub struct Status {
     /// Number of omitted agents, if only those in use were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused: Option<u32>,
-    /// Every session that is not deleted and not in the archive.
+    /// Every session that is not deleted and not in the archive, or those asked for with `recent`.
     pub sessions: Vec<SessionInfo>,
+    /// Number of sessions left out because of `recent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omitted: Option<u32>,
 }
 
 /// State of the running daemon.

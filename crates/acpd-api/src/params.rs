@@ -17,6 +17,10 @@ pub struct StatusParams {
     /// Leaves out agents that are not in use and counts them in `unused`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_use: bool,
+    /// Leaves out sessions at rest, but for this many that were used last, and counts them in
+    /// `omitted`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recent: Option<u32>,
 }
 
 /// Parameters for replacing the running daemon.

@@ -169,8 +169,8 @@ fn status_looks_like_this() {
             agents: vec!["demo".into()],
         }),
     };
-    let status =
-        Status { daemon, agents: vec![agent()], unused: Some(42), sessions: vec![session()] };
+    let (agents, sessions) = (vec![agent()], vec![session()]);
+    let status = Status { daemon, agents, unused: Some(42), sessions, omitted: Some(43) };
     insta::assert_json_snapshot!(status);
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Ps {
 }
 
 /// Sessions in addition to active ones.
-const RECENT: usize = 10;
+const RECENT: u32 = 10;
 
 /// Intervals of `--watch`: minimum between frames, between frames without changes (with and without
 /// active sessions), and between requests for the memory of agents.
@@ -50,14 +50,21 @@ pub(super) fn ps(args: Ps, ui: &mut Ui) -> Result {
     if args.watch {
         return watch(args, ui);
     }
-    // JSON has all agents; the table only those in use.
-    let status = status(&mut ui.door().connect()?, !args.json.json)?;
+    // JSON has all agents and sessions; the table only those that it shows.
+    let params = StatusParams {
+        in_use: !args.json.json,
+        recent: (!args.json.json && !args.all).then_some(RECENT),
+        ..StatusParams::default()
+    };
+    let status = ui.door().connect()?.call(method::STATUS, &params)?;
     let overview = overview(&status, args, human::now(), ui.out_width());
     ui.show(args.json.json, &status, overview)
 }
 
-fn status(daemon: &mut Connection, in_use: bool) -> Result<Status> {
-    Ok(daemon.call(method::STATUS, &StatusParams { in_use, ..StatusParams::default() })?)
+/// The daemon and its agents.
+fn status(daemon: &mut Connection) -> Result<Status> {
+    let params = StatusParams { in_use: true, recent: Some(0), ..StatusParams::default() };
+    Ok(daemon.call(method::STATUS, &params)?)
 }
 
 fn watch(args: Ps, ui: &mut Ui) -> Result {
@@ -65,7 +72,7 @@ fn watch(args: Ps, ui: &mut Ui) -> Result {
         return Err(CommandError::usage("`--watch` needs a terminal")
             .hint("`acpctl ps --watch --json` prints a line for each change"));
     }
-    let mut known = status(&mut ui.door().connect()?, true)?;
+    let mut known = status(&mut ui.door().connect()?)?;
     let mut rows = RowWatch::begin()?;
     if args.json.json {
         loop {
@@ -96,7 +103,7 @@ fn watch(args: Ps, ui: &mut Ui) -> Result {
                 if away.is_none() && asked.elapsed() >= MEMORY {
                     asked = Instant::now();
                     let daemon = Door { spawn: false }.connect().ok();
-                    known = daemon.and_then(|mut d| status(&mut d, true).ok()).unwrap_or(known);
+                    known = daemon.and_then(|mut d| status(&mut d).ok()).unwrap_or(known);
                 }
                 let text = frame(&known, &all, args, away, ui);
                 ui.redraw(&text)?;
@@ -119,7 +126,7 @@ fn frame(status: &Status, rows: &Watched, how: Ps, away: Option<&'static str>, u
     let mut sessions = rows.sessions.clone();
     sessions.sort_by_key(|session| std::cmp::Reverse(session.updated));
     let agents = rows.agents.iter().map(with_memory).collect();
-    let now = Status { daemon: status.daemon.clone(), agents, unused: None, sessions };
+    let now = Status { daemon: status.daemon.clone(), agents, sessions, ..Status::default() };
     let text = overview(&now, how, human::now(), ui.out_width());
     match away {
         Some(away) => Text::styled(Role::Warning, away) + "\n" + text,
@@ -153,7 +160,7 @@ fn overview(status: &Status, how: Ps, now: u64, width: Option<usize>) -> Text {
         how.all || is_recent || is_active(session)
     };
     let shown: Vec<_> = status.sessions.iter().filter(is_shown).collect();
-    let left = status.sessions.len() - shown.len();
+    let left = status.sessions.len() - shown.len() + status.omitted.unwrap_or(0) as usize;
     if !shown.is_empty() {
         let table = info::session::table(shown, how.tree, now, width);
         text += text!("\n{}", table);

@@ -2,6 +2,7 @@
 //!
 //! `_acpd/watch`: all rows at once, then changed ones. [`crate::watch`] has the watchers.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::build;
@@ -60,11 +61,22 @@ impl Hub {
         }
     }
 
-    pub(crate) fn session_infos(&self, wanted: impl Fn(&SessionRow) -> bool) -> Vec<SessionInfo> {
-        let wanted = self.sessions.iter().filter(|(_, session)| wanted(&session.row));
-        let mut infos: Vec<_> = wanted.map(|(key, _)| self.session_info(*key)).collect();
-        infos.sort_by_key(|info| std::cmp::Reverse(info.updated));
-        infos
+    /// The last used sessions first. Of those at rest, only `recent`.
+    pub(crate) fn session_infos(
+        &self,
+        wanted: impl Fn(&SessionRow) -> bool,
+        recent: Option<u32>,
+    ) -> Vec<SessionInfo> {
+        let all = self.sessions.iter().filter(|(_, session)| wanted(&session.row));
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_key(|(_, session)| Reverse(session.row.updated));
+        let mut room = recent.unwrap_or(u32::MAX);
+        all.retain(|(_, session)| {
+            let has_room = room > 0;
+            room -= u32::from(has_room && session.is_at_rest());
+            has_room || !session.is_at_rest()
+        });
+        all.into_iter().map(|(key, _)| self.session_info(*key)).collect()
     }
 
     pub(crate) fn send_status(&mut self, to: &Requester, part: StatusPart) {
@@ -79,9 +91,15 @@ impl Hub {
             }
         };
         let (params, sessions) = match &part {
-            StatusPart::All(params) => (params.clone(), self.session_infos(|row| !row.archived)),
+            StatusPart::All(params) => {
+                (params.clone(), self.session_infos(|row| !row.archived, params.recent))
+            }
             _ => (StatusParams::default(), Vec::new()),
         };
+        let omitted = params.recent.map(|_| {
+            let all = self.sessions.values().filter(|session| !session.row.archived);
+            (all.count() - sessions.len()) as u32
+        });
         let mut agents: Vec<_> = names.iter().map(|name| self.agent_info(name)).collect();
         let mut unused = None;
         if params.in_use {
@@ -103,6 +121,7 @@ impl Hub {
             agents,
             unused,
             sessions,
+            omitted,
         };
         let status = ToClient::Status { id: to.id.clone(), status: Box::new(status), part };
         self.clients.respond_with(&mut self.cx, to, None, status);

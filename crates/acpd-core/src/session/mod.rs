@@ -151,6 +151,11 @@ impl Session {
         is_idle && self.is_dormant() && !self.is_awaited() && !self.eager
     }
 
+    /// Returns whether nothing happens in it, and it waits for nothing.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.is_asleep() && self.api_state() != acpd_api::SessionState::Blocked
+    }
+
     pub(crate) fn is_dormant(&self) -> bool {
         matches!(self.state, State::Dormant)
     }

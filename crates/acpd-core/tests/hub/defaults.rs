@@ -169,3 +169,23 @@ fn status_counts_agents_that_are_not_in_use() {
     assert_eq!(status(json!({})), (vec![json!("a"), json!("b"), json!("c")], json!(null)));
     assert_eq!(status(json!({"inUse":true})), (vec![json!("a")], json!(2)));
 }
+
+#[test]
+fn status_counts_sessions_at_rest_but_those_that_were_used_last() {
+    let (mut bench, client) = Bench::used();
+    for id in ["old", "later", "last"] {
+        bench.pass(1000);
+        bench.used_session(client, id);
+        bench.ask(client, 8, "_acpd/session/close", &json!({"session": id}));
+    }
+    let mut status = |recent: Option<u32>| {
+        bench.ask(client, 9, "_acpd/status", &json!({"recent": recent}));
+        let status = bench.got(client).pop().unwrap()["result"].clone();
+        let sessions = status["sessions"].as_array().unwrap();
+        let names: Vec<_> = sessions.iter().map(|info| info["sessionId"].clone()).collect();
+        (names, status["omitted"].clone())
+    };
+    assert_eq!(status(Some(0)), (vec![json!("s")], json!(3)));
+    assert_eq!(status(Some(1)), (vec![json!("last"), json!("s")], json!(2)));
+    assert_eq!(status(None).0.len(), 4);
+}

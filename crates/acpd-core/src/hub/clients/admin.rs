@@ -14,7 +14,7 @@ use crate::hub::Hub;
 use crate::input::{StatusPart, ToClient};
 use crate::params::read;
 use crate::process::slot::{Asker, State, StopWhy};
-use crate::record::{Desired, Dormant};
+use crate::record::{Desired, Dormant, SessionRow};
 use crate::session::title::one_line;
 
 pub(crate) const STOPPED: &str = "stopped by a person";
@@ -43,12 +43,13 @@ impl Hub {
             | method::AUTH_DONE => self.agent_command(asked)?,
             method::SESSION_LIST => {
                 let filter: SessionListParams = read_or_default(params)?;
-                let sessions = self.session_infos(|row| {
+                let wanted = |row: &SessionRow| {
                     filter.agent.as_ref().is_none_or(|agent| row.agent == *agent)
                         && filter.archived.unwrap_or_default().takes(row.archived)
                         && filter.cwd.as_ref().is_none_or(|cwd| row.cwd == *cwd)
                         && filter.begins.as_ref().is_none_or(|text| row.begins(text))
-                });
+                };
+                let sessions = self.session_infos(wanted, None);
                 self.answer(to, &SessionList { sessions });
             }
             method::SESSION_SHOW => self.serve(asked, |hub, session| {
