@@ -85,12 +85,12 @@ pub(crate) fn find(
 }
 
 pub(crate) fn last_used(
-    cwd: &str,
+    cwd: Option<&str>,
     agent: Option<&str>,
     connection: &mut Connection,
 ) -> Result<Option<SessionInfo>> {
-    let (agent, cwd) = (agent.map(str::to_owned), Some(cwd.to_owned()));
-    let params = SessionListParams { agent, cwd, ..SessionListParams::default() };
+    let (agent, cwd) = (agent.map(str::to_owned), cwd.map(str::to_owned));
+    let params = SessionListParams { agent, cwd, used: true, limit: Some(1), ..Default::default() };
     let list: SessionList = connection.call(method::SESSION_LIST, &params)?;
     Ok(list.sessions.into_iter().find(is_used))
 }
@@ -101,7 +101,7 @@ pub(crate) fn to_continue(
     agent: Option<&str>,
     connection: &mut Connection,
 ) -> Result<SessionInfo> {
-    last_used(cwd, agent, connection)?.ok_or_else(|| {
+    last_used(Some(cwd), agent, connection)?.ok_or_else(|| {
         let agent = agent.map(|agent| text!(" of `{}`", escape::one_line(agent)));
         let text = text!("no session{} in `{}` to continue", agent, escape::one_line(cwd));
         CommandError::new(ExitCode::NotFound, text)
@@ -125,14 +125,26 @@ impl<'a> Wanted<'a> {
         Wanted { text, agent, cwd: Some(cwd) }
     }
 
-    /// Returns the sessions whose names or ids begin with the text; all if there are none.
-    fn list(&self, connection: &mut Connection) -> Result<SessionList> {
-        let (agent, begins) = (self.agent.map(str::to_owned), Some(self.text.to_owned()));
-        let archived = Some(ArchiveFilter::Include);
-        let params = SessionListParams { agent, begins, archived, ..SessionListParams::default() };
-        let some: SessionList = connection.call(method::SESSION_LIST, &params)?;
-        let is_there = some.sessions.iter().any(|one| self.is_whole(one) || self.begins(one));
+    /// Returns the sessions for [`Wanted::choose`].
+    pub(crate) fn list(&self, connection: &mut Connection) -> Result<SessionList> {
+        let some = self.beginning(connection)?;
+        let fits =
+            |one: &SessionInfo| self.is_of_agent(one) && (self.is_whole(one) || self.begins(one));
+        let is_there = self.text == "-" || some.sessions.iter().any(fits);
         if is_there { Ok(some) } else { all(connection) }
+    }
+
+    /// Returns the sessions for [`Wanted::named`]: their names or ids begin with the text. For `-`,
+    /// the last one used.
+    pub(crate) fn beginning(&self, connection: &mut Connection) -> Result<SessionList> {
+        if self.text == "-" {
+            let here = last_used(self.cwd.as_deref(), self.agent, connection)?;
+            let used = if here.is_some() { here } else { last_used(None, self.agent, connection)? };
+            return Ok(SessionList { sessions: used.into_iter().collect() });
+        }
+        let (begins, archived) = (Some(self.text.to_owned()), Some(ArchiveFilter::Include));
+        let params = SessionListParams { begins, archived, ..SessionListParams::default() };
+        Ok(connection.call(method::SESSION_LIST, &params)?)
     }
 
     /// Fails if no session matches, or several do. `note` gets what the user should know about a
@@ -189,8 +201,11 @@ impl<'a> Wanted<'a> {
     }
 
     fn of_agent(&self, list: SessionList) -> Vec<SessionInfo> {
-        let is_wanted = |session: &SessionInfo| self.agent.is_none_or(|a| session.agent == a);
-        list.sessions.into_iter().filter(is_wanted).collect()
+        list.sessions.into_iter().filter(|session| self.is_of_agent(session)).collect()
+    }
+
+    fn is_of_agent(&self, session: &SessionInfo) -> bool {
+        self.agent.is_none_or(|agent| session.agent == agent)
     }
 
     /// Expects the last used session first.

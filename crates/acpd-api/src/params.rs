@@ -159,6 +159,12 @@ pub struct SessionListParams {
     /// Restricts the result to sessions whose name or id begins with this text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub begins: Option<String>,
+    /// Restricts the result to sessions that had a prompt.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub used: bool,
+    /// Maximum number of sessions; the others are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
 }
 
 /// Treatment of archived sessions, with the words of `session/list`.

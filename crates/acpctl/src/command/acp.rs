@@ -61,7 +61,7 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result {
     let first = match &args.attach {
         Some(wanted) => {
             let wanted = lookup::Wanted::here(wanted, args.agent.as_deref());
-            let list = lookup::all(&mut door.connect()?)?;
+            let list = wanted.list(&mut door.connect()?)?;
             // Stderr belongs to the editor, so a guess is not reported.
             First::This(Box::new(wanted.choose(list, Care::Guess, drop)?))
         }
@@ -205,7 +205,7 @@ fn last_used(
         Some(agent) => agent.to_owned(),
         None => daemon_for(here.unwrap_or_default(), &mut connection)?.default_agent.into_raw(),
     };
-    let session = lookup::last_used(cwd, Some(&agent), &mut connection)?;
+    let session = lookup::last_used(Some(cwd), Some(&agent), &mut connection)?;
     Ok(session.map(|session| session.session_id.into_raw()))
 }
 

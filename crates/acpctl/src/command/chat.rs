@@ -25,7 +25,7 @@ use crate::dirs::{current_dir, utf8};
 use crate::error::{CommandError, Result};
 use crate::info::session::current_activity;
 use crate::live::{Event, Live, me};
-use crate::lookup::{Care, Wanted, all, last_used};
+use crate::lookup::{Care, Wanted, last_used};
 use crate::permission::needs_action;
 use crate::screen::Screen;
 use crate::text::{Role as Look, Text, shell_word, text};
@@ -82,10 +82,11 @@ fn find(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Option<
     }
     let (agent, cwd) = (args.agent.as_deref(), utf8(&current_dir()?)?);
     let Some(text) = &args.session else {
-        return last_used(&cwd, agent, connection);
+        return last_used(Some(&cwd), agent, connection);
     };
     let wanted = Wanted::new(text, agent, cwd);
-    wanted.choose(all(connection)?, Care::Guess, |note| ui.note(note)).map(Some)
+    let list = wanted.list(connection)?;
+    wanted.choose(list, Care::Guess, |note| ui.note(note)).map(Some)
 }
 
 /// Returns the agent of a new session: the named one, the user's choice, or the default.

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use acpd_api::{
     Doing, DoingKind, QueuedPrompt, RestoreLevel, SessionInfo, SessionState, TurnState, Untrusted,
 };
@@ -56,8 +58,9 @@ pub(crate) fn table<'a>(
     let (depths, sessions): (Vec<usize>, Vec<&SessionInfo>) = nested.into_iter().unzip();
     let titles =
         ["SESSION", "AGENT", "STATE", "TURN", "NOW", "PROMPTS", "USED", "DIRECTORY", "TITLE"];
+    let ids: BTreeSet<&str> = sessions.iter().map(|session| session.session_id.raw()).collect();
     let name = |session: &SessionInfo| match (&session.name, width) {
-        (None, Some(_)) => short_id(session, &sessions),
+        (None, Some(_)) => short_id(session, &ids),
         _ => session.handle().clone(),
     };
     // A name may be cut, but not a short id.
@@ -91,13 +94,13 @@ pub(crate) fn table<'a>(
 }
 
 /// Returns the shortest unique beginning of an id.
-fn short_id(session: &SessionInfo, all: &[&SessionInfo]) -> Untrusted {
+fn short_id(session: &SessionInfo, all: &BTreeSet<&str>) -> Untrusted {
     let id = session.session_id.raw();
     // Without its number, an id that acpd numbered is another session's.
     let is_numbered = id.rsplit_once('.').is_some_and(|(_, number)| number.parse::<u64>().is_ok());
     let is_others = |begin: &str| {
-        let others = all.iter().filter(|other| other.session_id != session.session_id);
-        others.filter(|other| other.session_id.raw().starts_with(begin)).count() > 0
+        let mut next = all.range(begin..).filter(|other| **other != id);
+        next.next().is_some_and(|other| other.starts_with(begin))
     };
     let ends = id.char_indices().map(|(at, _)| at).skip(SHORT_ID).filter(|_| !is_numbered);
     let short = ends.map(|end| &id[..end]).find(|begin| !is_others(begin));

@@ -14,10 +14,11 @@ use acpd_api::{
 use crate::hub::Hub;
 use crate::hub::clients::admin::STOPPED;
 use crate::hub::facts::{NOT_CONFIGURED, not_configured_hint};
-use crate::ids::{Requester, SlotId};
+use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Effect, StatusPart, ToClient};
 use crate::process::slot::Slot;
 use crate::record::{Desired, SessionRow};
+use crate::session::Session;
 use crate::timers::Timer;
 use crate::watch::{RowKey, WatchedRow};
 
@@ -61,22 +62,31 @@ impl Hub {
         }
     }
 
-    /// The last used sessions first. Of those at rest, only `recent`.
-    pub(crate) fn session_infos(
+    /// Returns sessions, the last used first.
+    pub(crate) fn last_used(
         &self,
         wanted: impl Fn(&SessionRow) -> bool,
-        recent: Option<u32>,
-    ) -> Vec<SessionInfo> {
+    ) -> impl Iterator<Item = (SessionKey, &Session)> {
         let all = self.sessions.iter().filter(|(_, session)| wanted(&session.row));
-        let mut all: Vec<_> = all.collect();
+        let mut all: Vec<_> = all.map(|(key, session)| (*key, &**session)).collect();
         all.sort_by_key(|(_, session)| Reverse(session.row.updated));
-        let mut room = recent.unwrap_or(u32::MAX);
-        all.retain(|(_, session)| {
-            let has_room = room > 0;
-            room -= u32::from(has_room && session.is_at_rest());
-            has_room || !session.is_at_rest()
-        });
-        all.into_iter().map(|(key, _)| self.session_info(*key)).collect()
+        all.into_iter()
+    }
+
+    /// Returns the sessions outside of the archive, and the number of those left out.
+    fn recent_sessions(&self, recent: Option<u32>) -> (Vec<SessionInfo>, Option<u32>) {
+        let (mut room, mut omitted) = (recent.unwrap_or(u32::MAX), 0);
+        let mut infos = Vec::new();
+        for (key, session) in self.last_used(|row| !row.archived) {
+            match room.checked_sub(u32::from(session.is_at_rest())) {
+                Some(left) => {
+                    room = left;
+                    infos.push(self.session_info(key));
+                }
+                None => omitted += 1,
+            }
+        }
+        (infos, recent.map(|_| omitted))
     }
 
     pub(crate) fn send_status(&mut self, to: &Requester, part: StatusPart) {
@@ -90,16 +100,10 @@ impl Hub {
                 with_slots.map(str::to_owned).chain(others.cloned()).collect()
             }
         };
-        let (params, sessions) = match &part {
-            StatusPart::All(params) => {
-                (params.clone(), self.session_infos(|row| !row.archived, params.recent))
-            }
-            _ => (StatusParams::default(), Vec::new()),
+        let (params, (sessions, omitted)) = match &part {
+            StatusPart::All(params) => (params.clone(), self.recent_sessions(params.recent)),
+            _ => (StatusParams::default(), (Vec::new(), None)),
         };
-        let omitted = params.recent.map(|_| {
-            let all = self.sessions.values().filter(|session| !session.row.archived);
-            (all.count() - sessions.len()) as u32
-        });
         let mut agents: Vec<_> = names.iter().map(|name| self.agent_info(name)).collect();
         let mut unused = None;
         if params.in_use {

@@ -188,4 +188,9 @@ fn status_counts_sessions_at_rest_but_those_that_were_used_last() {
     assert_eq!(status(Some(0)), (vec![json!("s")], json!(3)));
     assert_eq!(status(Some(1)), (vec![json!("last"), json!("s")], json!(2)));
     assert_eq!(status(None).0.len(), 4);
+
+    bench.ask(client, 10, "_acpd/session/list", &json!({"limit": 1}));
+    let list = bench.got(client).pop().unwrap()["result"].clone();
+    let ids = list["sessions"].as_array().unwrap().iter().map(|info| &info["sessionId"]);
+    assert_eq!(ids.collect::<Vec<_>>(), ["last"]);
 }

@@ -119,13 +119,15 @@ fn existing(
     }
     let wanted = |text| Wanted::new(text, agent, cwd.to_owned());
     if let Some(session) = &args.resume {
-        let list = lookup::all(connection)?;
-        return wanted(session).choose(list, Care::Guess, |note| ui.note(note)).map(Some);
+        let wanted = wanted(session);
+        let list = wanted.list(connection)?;
+        return wanted.choose(list, Care::Guess, |note| ui.note(note)).map(Some);
     }
     let Some(name) = &args.session else { return Ok(None) };
-    let list = lookup::all(connection)?;
-    let other = wanted(name).of_others(&list).cloned();
-    match wanted(name).named(list, |note| ui.note(note))? {
+    let wanted = wanted(name);
+    let list = wanted.beginning(connection)?;
+    let other = wanted.of_others(&list).cloned();
+    match wanted.named(list, |note| ui.note(note))? {
         Named::Found(session) => Ok(Some(*session)),
         Named::New(others) => {
             if let Some(other) = other {

@@ -37,8 +37,8 @@ pub(super) enum SessionCommand {
     /// List sessions, the last used first.
     #[command(alias = "list")]
     #[command(after_long_help = examples!(
-        "acpctl session ls" => "List all sessions that are not archived",
         "acpctl session ls --cwd . -a claude" => "List sessions of an agent in this directory",
+        "acpctl session ls -n 20" => "List the 20 sessions used last",
         "acpctl session ls --archived" => "List archived sessions",
     ))]
     Ls {
@@ -54,6 +54,9 @@ pub(super) enum SessionCommand {
         /// Also list archived sessions.
         #[arg(long, conflicts_with = "archived")]
         all: bool,
+        /// Show at most N sessions.
+        #[arg(short = 'n', long, value_name = "N")]
+        limit: Option<u32>,
         #[command(flatten)]
         json: Json,
     },
@@ -177,14 +180,15 @@ pub(super) struct Show {
 
 pub(super) fn session(command: SessionCommand, ui: &mut Ui) -> Result {
     match command {
-        SessionCommand::Ls { agent, cwd, archived, all, json } => {
+        SessionCommand::Ls { agent, cwd, archived, all, limit, json } => {
             let cwd = cwd.map(|dir| utf8(&directory(&dir)?)).transpose()?;
             let archived = match (archived, all) {
                 (true, _) => Some(ArchiveFilter::Only),
                 (_, true) => Some(ArchiveFilter::Include),
                 _ => None,
             };
-            list(&SessionListParams { agent, cwd, archived, begins: None }, json, ui)
+            let some = SessionListParams { agent, cwd, archived, limit, ..Default::default() };
+            list(&some, json, ui)
         }
         SessionCommand::Show(Show { which, json }) => {
             let info = find(&mut ui.door().connect()?, &which, Care::Guess, ui)?;
@@ -257,7 +261,8 @@ fn list(params: &SessionListParams, json: Json, ui: &mut Ui) -> Result {
         "no session matches"
     };
     let nothing = list.sessions.is_empty().then_some(nothing);
-    let table = table(&list.sessions, false, human::now(), ui.out_width());
+    let rows = if json.json { &[][..] } else { &list.sessions };
+    let table = table(rows, false, human::now(), ui.out_width());
     ui.show_list(json.json, &list, nothing, table)
 }
 

@@ -48,8 +48,10 @@ impl Hub {
                         && filter.archived.unwrap_or_default().takes(row.archived)
                         && filter.cwd.as_ref().is_none_or(|cwd| row.cwd == *cwd)
                         && filter.begins.as_ref().is_none_or(|text| row.begins(text))
+                        && (row.prompts > 0 || !filter.used)
                 };
-                let sessions = self.session_infos(wanted, None);
+                let some = self.last_used(wanted).take(filter.limit.unwrap_or(u32::MAX) as usize);
+                let sessions = some.map(|(key, _)| self.session_info(key)).collect();
                 self.answer(to, &SessionList { sessions });
             }
             method::SESSION_SHOW => self.serve(asked, |hub, session| {
