@@ -15,7 +15,7 @@ use crate::timers::{Timer, Timers};
 /// Maximum length of a log note in characters.
 const NOTE: usize = 500;
 /// Time after which records that wait for a batch get one of their own (ms).
-const LATER: u64 = 250;
+const LATER: u64 = 500;
 /// Time in which ended turns come into the search index together (ms).
 const INDEX_TOGETHER: u64 = 2_000;
 

@@ -29,7 +29,7 @@ fn a_written_prompt_was_interrupted_and_otherwise_the_outcome_is_unknown() {
         let (mut bench, a) = Bench::begun();
         bench.writes = writes;
         bench.prompt(a, &json!(1), "s", "go");
-        bench.pass(250);
+        bench.pass(500);
         bench.writes = true;
         bench.heard();
         bench.reboot();

@@ -57,7 +57,7 @@ fn confirmations_wait_for_another_record_or_a_deadline() {
         bench.say(FIRST, &json!({"method":"_acpd/client/answered","params":{"ids":[2]}}));
         assert_eq!(bench.snapshot.clients[TOKEN], before);
         if passes {
-            bench.pass(250);
+            bench.pass(500);
         } else {
             bench.prompt(FIRST, &json!(3), "s", "more");
         }
