@@ -157,40 +157,29 @@ fn default_agent_that_was_found_counts_only_where_none_is_configured() {
 }
 
 #[test]
-fn status_counts_agents_that_are_not_in_use() {
+fn lists_leave_out_agents_that_are_not_in_use_and_sessions_at_rest() {
     let (mut bench, client) = Bench::with_agents(&["a", "b", "c"]).with_begun();
-    let mut status = |params: serde_json::Value| {
-        bench.ask(client, 9, "_acpd/status", &params);
-        let status = bench.got(client).pop().unwrap()["result"].clone();
-        let agents = status["agents"].as_array().unwrap();
-        let names: Vec<_> = agents.iter().map(|agent| agent["name"].clone()).collect();
-        (names, status["unused"].clone())
-    };
-    assert_eq!(status(json!({})), (vec![json!("a"), json!("b"), json!("c")], json!(null)));
-    assert_eq!(status(json!({"inUse":true})), (vec![json!("a")], json!(2)));
-}
-
-#[test]
-fn status_counts_sessions_at_rest_but_those_that_were_used_last() {
-    let (mut bench, client) = Bench::used();
     for id in ["old", "later", "last"] {
         bench.pass(1000);
         bench.used_session(client, id);
         bench.ask(client, 8, "_acpd/session/close", &json!({"session": id}));
     }
-    let mut status = |recent: Option<u32>| {
-        bench.ask(client, 9, "_acpd/status", &json!({"recent": recent}));
-        let status = bench.got(client).pop().unwrap()["result"].clone();
-        let sessions = status["sessions"].as_array().unwrap();
-        let names: Vec<_> = sessions.iter().map(|info| info["sessionId"].clone()).collect();
-        (names, status["omitted"].clone())
+    let mut list = |method, params: Value, rows, name| {
+        let result = bench.command(method, &params)["result"].take();
+        let names = result[rows].as_array().unwrap().iter().map(|row| row[name].as_str().unwrap());
+        let left_out = ["unused", "omitted"].map(|count| result[count].as_u64());
+        (names.collect::<Vec<_>>().join(" "), left_out)
     };
-    assert_eq!(status(Some(0)), (vec![json!("s")], json!(3)));
-    assert_eq!(status(Some(1)), (vec![json!("last"), json!("s")], json!(2)));
-    assert_eq!(status(None).0.len(), 4);
+    let mut agents = |params| list("_acpd/status", params, "agents", "name");
+    assert_eq!(agents(json!({})), ("a b c".to_owned(), [None, None]));
+    assert_eq!(agents(json!({"inUse":true})), ("a".to_owned(), [Some(2), None]));
 
-    bench.ask(client, 10, "_acpd/session/list", &json!({"limit": 1}));
-    let list = bench.got(client).pop().unwrap()["result"].clone();
-    let ids = list["sessions"].as_array().unwrap().iter().map(|info| &info["sessionId"]);
-    assert_eq!(ids.collect::<Vec<_>>(), ["last"]);
+    let mut sessions = |params| list("_acpd/status", params, "sessions", "sessionId");
+    assert_eq!(sessions(json!({"recent":0})), ("s".to_owned(), [None, Some(3)]));
+    assert_eq!(sessions(json!({"recent":1})), ("last s".to_owned(), [None, Some(2)]));
+    assert_eq!(sessions(json!({})).0, "last later old s");
+    let mut sessions = |params| list("_acpd/session/list", params, "sessions", "sessionId").0;
+    assert_eq!(sessions(json!({"limit":2})), "last later");
+    assert_eq!(sessions(json!({"used":true})), "last later old");
+    assert_eq!(sessions(json!({"begins":"la"})), "last later");
 }
