@@ -363,3 +363,21 @@ fn a_client_under_an_agent_gives_a_session_no_servers() {
         assert_eq!(again.expect("restored")["params"]["mcpServers"], expected);
     }
 }
+
+#[test]
+fn the_rest_of_a_deleted_session_is_not_in_one_that_gets_its_id() {
+    let mut bench = Bench::new();
+    let (a, prompt) = bench.running("s", "go");
+    bench.ask(a, 8, "session/delete", &json!({"sessionId":"s"}));
+    bench.got(a);
+    bench.heard();
+    bench.ask(a, 9, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
+    let new = bench.heard_one("session/new");
+    bench.chunk("s", "late");
+    bench.agent_answers(&prompt, &json!({"stopReason":"cancelled"}));
+    bench.chunk("s", "early");
+    bench.agent_answers(&new, &json!({"sessionId":"s"}));
+    let told = bench.got(a);
+    let texts = told.iter().filter_map(|line| line["params"]["update"]["content"]["text"].as_str());
+    assert_eq!(texts.collect::<Vec<_>>(), ["early"]);
+}
