@@ -75,18 +75,15 @@ impl Hub {
 
     /// Returns the sessions outside of the archive, and the number of those left out.
     fn recent_sessions(&self, recent: Option<u32>) -> (Vec<SessionInfo>, Option<u32>) {
-        let (mut room, mut omitted) = (recent.unwrap_or(u32::MAX), 0);
-        let mut infos = Vec::new();
-        for (key, session) in self.last_used(|row| !row.archived) {
-            match room.checked_sub(u32::from(session.is_at_rest())) {
-                Some(left) => {
-                    room = left;
-                    infos.push(self.session_info(key));
-                }
-                None => omitted += 1,
-            }
-        }
-        (infos, recent.map(|_| omitted))
+        let mut room = recent.unwrap_or(u32::MAX);
+        let all: Vec<_> = self.last_used(|row| !row.archived).collect();
+        let shown = all.iter().filter(|(_, session)| {
+            let left = room.checked_sub(u32::from(session.is_at_rest()));
+            left.map(|left| room = left).is_some()
+        });
+        let infos: Vec<_> = shown.map(|(key, _)| self.session_info(*key)).collect();
+        let omitted = recent.map(|_| (all.len() - infos.len()) as u32);
+        (infos, omitted)
     }
 
     pub(crate) fn send_status(&mut self, to: &Requester, part: StatusPart) {

@@ -317,64 +317,33 @@ fn play(name: &str, config: &Config, lines: &[&str]) {
     assert_transcript(name, &[&FILTERS[..], &DIFFERENT].concat(), &transcript);
 }
 
-fn two_agents() -> Config {
-    Config::new([echo(), Agent::new("other")])
+/// Scripts with two agents.
+macro_rules! plays {
+    ($($test:ident: $name:literal, $lines:ident;)*) => {$(
+        #[test]
+        fn $test() {
+            play($name, &Config::new([echo(), Agent::new("other")]), &$lines);
+        }
+    )*};
 }
 
-#[test]
-fn sessions_are_as_they_were() {
-    play("sessions", &two_agents(), &SESSIONS);
-}
-
-#[test]
-fn worktrees_are_as_they_were() {
-    play("worktrees", &two_agents(), &WORKTREES);
-}
-
-#[test]
-fn configurations_are_as_they_were() {
-    play("configuration", &two_agents(), &CONFIGURATION);
-}
-
-#[test]
-fn shells_get_what_they_got() {
-    play("shells", &two_agents(), &SHELLS);
-}
-
-#[test]
-fn backups_are_refused_as_they_were() {
-    play("backups", &two_agents(), &BACKUPS);
-}
-
-#[test]
-fn verbs_of_the_daemon_are_as_they_were() {
-    play("verbs", &two_agents(), &VERBS);
-}
-
-#[test]
-fn a_service_is_installed_as_it_was() {
-    play("service", &two_agents(), &SERVICE);
-}
-
-#[test]
-fn doctors_find_what_they_found() {
-    play("doctor", &two_agents(), &DOCTOR);
-}
-
-#[test]
-fn default_agents_are_as_they_were() {
-    play("unconfigured", &two_agents(), &UNCONFIGURED);
+plays! {
+    sessions_are_as_they_were: "sessions", SESSIONS;
+    worktrees_are_as_they_were: "worktrees", WORKTREES;
+    configurations_are_as_they_were: "configuration", CONFIGURATION;
+    shells_get_what_they_got: "shells", SHELLS;
+    backups_are_refused_as_they_were: "backups", BACKUPS;
+    verbs_of_the_daemon_are_as_they_were: "verbs", VERBS;
+    a_service_is_installed_as_it_was: "service", SERVICE;
+    doctors_find_what_they_found: "doctor", DOCTOR;
+    default_agents_are_as_they_were: "unconfigured", UNCONFIGURED;
+    package_of_another_repository_is_not_installed: "downloads", DOWNLOADS;
 }
 
 #[test]
 fn lost_conversations_go_on_with_a_summary() {
     let broken = Agent::new("broken").flags("no-resume no-list load-error=-32603");
     play("losses", &Config::new([echo().flags("forget"), broken]), &LOSSES);
-}
-
-#[test]
-fn package_of_another_repository_is_not_installed() {
-    play("downloads", &two_agents(), &DOWNLOADS);
 }
 
 #[test]
