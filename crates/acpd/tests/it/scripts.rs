@@ -319,7 +319,7 @@ fn play(name: &str, config: &Config, lines: &[&str]) {
 
 /// Scripts with two agents.
 macro_rules! plays {
-    ($($test:ident: $name:literal, $lines:ident;)*) => {$(
+    ($(fn $test:ident() plays $name:literal, $lines:ident;)*) => {$(
         #[test]
         fn $test() {
             play($name, &Config::new([echo(), Agent::new("other")]), &$lines);
@@ -328,16 +328,16 @@ macro_rules! plays {
 }
 
 plays! {
-    sessions_are_as_they_were: "sessions", SESSIONS;
-    worktrees_are_as_they_were: "worktrees", WORKTREES;
-    configurations_are_as_they_were: "configuration", CONFIGURATION;
-    shells_get_what_they_got: "shells", SHELLS;
-    backups_are_refused_as_they_were: "backups", BACKUPS;
-    verbs_of_the_daemon_are_as_they_were: "verbs", VERBS;
-    a_service_is_installed_as_it_was: "service", SERVICE;
-    doctors_find_what_they_found: "doctor", DOCTOR;
-    default_agents_are_as_they_were: "unconfigured", UNCONFIGURED;
-    package_of_another_repository_is_not_installed: "downloads", DOWNLOADS;
+    fn sessions_are_as_they_were() plays "sessions", SESSIONS;
+    fn worktrees_are_as_they_were() plays "worktrees", WORKTREES;
+    fn configurations_are_as_they_were() plays "configuration", CONFIGURATION;
+    fn shells_get_what_they_got() plays "shells", SHELLS;
+    fn backups_are_refused_as_they_were() plays "backups", BACKUPS;
+    fn verbs_of_the_daemon_are_as_they_were() plays "verbs", VERBS;
+    fn a_service_is_installed_as_it_was() plays "service", SERVICE;
+    fn doctors_find_what_they_found() plays "doctor", DOCTOR;
+    fn default_agents_are_as_they_were() plays "unconfigured", UNCONFIGURED;
+    fn package_of_another_repository_is_not_installed() plays "downloads", DOWNLOADS;
 }
 
 #[test]
