@@ -18,8 +18,6 @@ use xtask::Result;
 use xtask::home::{Home, wait_for};
 
 const AGENTS: usize = 8;
-/// The agent after those, which has to come back.
-const IDLE: &str = "agent8";
 /// How long a step may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -52,7 +50,7 @@ fn change(from: &Build, to: &Build) -> Result {
     home.configure(&agents.collect::<String>())?;
 
     // Before: an agent that will have to come back, and eight that stream.
-    home.read(&["run", "-a", IDLE, "-s", "idle", "--no-stdin", "say #one"])?;
+    home.read(&["run", "-a", &idle(), "-s", "idle", "--no-stdin", "say #one"])?;
     let runs: Result<Vec<Run>> = (0..AGENTS)
         .map(|n| Run::start(home.acpctl(&[]), &format!("agent{n}"), "many", 300))
         .collect();
@@ -120,16 +118,23 @@ fn change(from: &Build, to: &Build) -> Result {
     home.stop()
 }
 
+/// The agent that has to come back.
+fn idle() -> String {
+    format!("agent{AGENTS}")
+}
+
 /// Deletes the program of the running daemon, which brings one agent back and starts another one.
 fn without_program(home: &Home, from: &Build, programs: &Path) -> Result {
     remove(programs)?;
     let from_here = |args: &[&str]| -> Result<String> {
         xtask::workspace::read(in_home(home, from).args(args))
     };
-    let pid = home_agent(home, from, IDLE)?;
+    let pid = home_agent(home, from, &idle())?;
     signal_one(ProcessId::of(pid).ok_or("it has just ended")?, StopSignal::Kill);
     // The daemon must know of the end: a prompt that it still sends to this process is interrupted.
-    wait_for("another agent", PATIENCE, || home_agent(home, from, IDLE).is_ok_and(|is| is != pid))?;
+    wait_for("another agent", PATIENCE, || {
+        home_agent(home, from, &idle()).is_ok_and(|is| is != pid)
+    })?;
     let back = from_here(&["run", "-s", "idle", "--no-stdin", "say #two"])?;
     assert!(back.contains("history=1 tags=one,two"), "{back}");
     let new = format!("agent{}", AGENTS + 1);

@@ -317,33 +317,64 @@ fn play(name: &str, config: &Config, lines: &[&str]) {
     assert_transcript(name, &[&FILTERS[..], &DIFFERENT].concat(), &transcript);
 }
 
-/// Scripts with two agents.
-macro_rules! plays {
-    ($(fn $test:ident() plays $name:literal, $lines:ident;)*) => {$(
-        #[test]
-        fn $test() {
-            play($name, &Config::new([echo(), Agent::new("other")]), &$lines);
-        }
-    )*};
+fn two_agents() -> Config {
+    Config::new([echo(), Agent::new("other")])
 }
 
-plays! {
-    fn sessions_are_as_they_were() plays "sessions", SESSIONS;
-    fn worktrees_are_as_they_were() plays "worktrees", WORKTREES;
-    fn configurations_are_as_they_were() plays "configuration", CONFIGURATION;
-    fn shells_get_what_they_got() plays "shells", SHELLS;
-    fn backups_are_refused_as_they_were() plays "backups", BACKUPS;
-    fn verbs_of_the_daemon_are_as_they_were() plays "verbs", VERBS;
-    fn a_service_is_installed_as_it_was() plays "service", SERVICE;
-    fn doctors_find_what_they_found() plays "doctor", DOCTOR;
-    fn default_agents_are_as_they_were() plays "unconfigured", UNCONFIGURED;
-    fn package_of_another_repository_is_not_installed() plays "downloads", DOWNLOADS;
+#[test]
+fn sessions_are_as_they_were() {
+    play("sessions", &two_agents(), &SESSIONS);
+}
+
+#[test]
+fn worktrees_are_as_they_were() {
+    play("worktrees", &two_agents(), &WORKTREES);
+}
+
+#[test]
+fn configurations_are_as_they_were() {
+    play("configuration", &two_agents(), &CONFIGURATION);
+}
+
+#[test]
+fn shells_get_what_they_got() {
+    play("shells", &two_agents(), &SHELLS);
+}
+
+#[test]
+fn backups_are_refused_as_they_were() {
+    play("backups", &two_agents(), &BACKUPS);
+}
+
+#[test]
+fn verbs_of_the_daemon_are_as_they_were() {
+    play("verbs", &two_agents(), &VERBS);
+}
+
+#[test]
+fn a_service_is_installed_as_it_was() {
+    play("service", &two_agents(), &SERVICE);
+}
+
+#[test]
+fn doctors_find_what_they_found() {
+    play("doctor", &two_agents(), &DOCTOR);
+}
+
+#[test]
+fn default_agents_are_as_they_were() {
+    play("unconfigured", &two_agents(), &UNCONFIGURED);
 }
 
 #[test]
 fn lost_conversations_go_on_with_a_summary() {
     let broken = Agent::new("broken").flags("no-resume no-list load-error=-32603");
     play("losses", &Config::new([echo().flags("forget"), broken]), &LOSSES);
+}
+
+#[test]
+fn package_of_another_repository_is_not_installed() {
+    play("downloads", &two_agents(), &DOWNLOADS);
 }
 
 #[test]
