@@ -108,9 +108,11 @@ fn start_of(daemon: &DaemonInfo) -> (u64, u64) {
     (daemon.boot, daemon.since)
 }
 
+/// Asks for the daemon, and the agents and sessions in use.
+pub(crate) const IN_USE: StatusParams = StatusParams { cwd: None, in_use: true, recent: Some(0) };
+
 pub(crate) fn info(connection: &mut Connection) -> Result<DaemonInfo> {
-    let params = StatusParams { in_use: true, recent: Some(0), ..StatusParams::default() };
-    let status: Status = connection.call(method::STATUS, &params)?;
+    let status: Status = connection.call(method::STATUS, &IN_USE)?;
     Ok(status.daemon)
 }
 

@@ -8,7 +8,7 @@ use acpd_api::{AgentInfo, AgentList, DaemonInfo, Empty, Status, StatusParams, Un
 use acpd_client::{Connection, Paths};
 
 use crate::confirm::{pick, yes};
-use crate::daemon::{agent, reload};
+use crate::daemon::{IN_USE, agent, reload};
 use crate::error::{CommandError, Result};
 use crate::programs::{BEGIN, SCHEMA, offer_schema};
 use crate::text::{Text, text};
@@ -18,7 +18,7 @@ const DEMO: &str = "demo";
 
 /// Returns the daemon's information, with the default agent of a directory.
 pub(crate) fn daemon_for(cwd: &str, connection: &mut Connection) -> Result<DaemonInfo> {
-    let params = StatusParams { cwd: Some(cwd.to_owned()), in_use: true, recent: Some(0) };
+    let params = StatusParams { cwd: Some(cwd.to_owned()), ..IN_USE };
     let mut status: Status = connection.call(method::STATUS, &params)?;
     if status.daemon.default_is_found {
         // This is answered once the environment of agents is known; before that, installed agents

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use acpd_api::{AgentInfo, SessionInfo, SessionState, Status, StatusParams, Watched, method};
-use acpd_client::Connection;
 use clap::Args;
 
 use crate::args::Json;
+use crate::daemon::IN_USE;
 use crate::error::{CommandError, Result};
 use crate::live::{Door, RowEvent, RowWatch};
 use crate::text::{Role, Text, text};
@@ -61,18 +61,12 @@ pub(super) fn ps(args: Ps, ui: &mut Ui) -> Result {
     ui.show(args.json.json, &status, overview)
 }
 
-/// The daemon and its agents.
-fn status(daemon: &mut Connection) -> Result<Status> {
-    let params = StatusParams { in_use: true, recent: Some(0), ..StatusParams::default() };
-    Ok(daemon.call(method::STATUS, &params)?)
-}
-
 fn watch(args: Ps, ui: &mut Ui) -> Result {
     if !args.json.json && !ui.can_redraw() {
         return Err(CommandError::usage("`--watch` needs a terminal")
             .hint("`acpctl ps --watch --json` prints a line for each change"));
     }
-    let mut known = status(&mut ui.door().connect()?)?;
+    let mut known: Status = ui.door().connect()?.call(method::STATUS, &IN_USE)?;
     let mut rows = RowWatch::begin()?;
     if args.json.json {
         loop {
@@ -103,7 +97,9 @@ fn watch(args: Ps, ui: &mut Ui) -> Result {
                 if away.is_none() && asked.elapsed() >= MEMORY {
                     asked = Instant::now();
                     let daemon = Door { spawn: false }.connect().ok();
-                    known = daemon.and_then(|mut d| status(&mut d).ok()).unwrap_or(known);
+                    let status =
+                        daemon.and_then(|mut daemon| daemon.call(method::STATUS, &IN_USE).ok());
+                    known = status.unwrap_or(known);
                 }
                 let text = frame(&known, &all, args, away, ui);
                 ui.redraw(&text)?;

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::Run;
 use super::turn::Turn;
+use crate::daemon::IN_USE;
 use crate::dirs::{current_dir, utf8};
 use crate::error::{CommandError, Result};
 use crate::live::Live;
@@ -175,7 +176,7 @@ fn report_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
 /// Reports a possibly unexpected agent: the configuration has changed, or it names no agent and
 /// none is installed. `default_in` is set if the session uses the default agent of this directory.
 fn report_config(turn: &mut Turn<'_>, default_in: Option<&str>) -> Result {
-    let params = StatusParams { cwd: default_in.map(str::to_owned), in_use: true, recent: Some(0) };
+    let params = StatusParams { cwd: default_in.map(str::to_owned), ..IN_USE };
     // Errors are ignored.
     let Ok(status) = turn.try_call::<Status>(method::STATUS, &params)? else { return Ok(()) };
     if let Some(changed) = &status.daemon.config_changed {
