@@ -36,7 +36,7 @@ type Part<'r> = ToSqlOutput<'r>;
 /// The key of an owner's only row of a kind.
 const ONE: Part<'_> = Part::Owned(Value::Integer(0));
 /// The key of the [`JournalRow`] of a session, in one page with the session's row.
-const JOURNAL: Part<'_> = Part::Owned(Value::Integer(1));
+pub(crate) const JOURNAL: Part<'_> = Part::Owned(Value::Integer(1));
 
 /// Returns the kind of a row, its owner, and its key there.
 fn place(row: &Row) -> (u8, Part<'_>, Part<'_>) {

@@ -31,7 +31,7 @@ use crate::error::{OpenError, StoreError};
 use crate::files::remove_files;
 use crate::lines::Order;
 use crate::reader::{Reader, is_lasting};
-use crate::state::{self, kind};
+use crate::state::{self, JOURNAL, kind};
 use turn::{Document, Turn};
 
 /// Version of the file; an index of another version is made again.
@@ -125,8 +125,8 @@ impl Index {
     /// Indexes new turns of all sessions, and forgets deleted sessions.
     pub fn catch_up(&mut self) -> Result<(), StoreError> {
         let heads =
-            "SELECT owner, value ->> '$.journal.head' FROM state WHERE kind = ?1 AND key = 1";
-        let heads = ends(&self.journal.conn, heads, [kind::SESSION])?;
+            "SELECT owner, value ->> '$.journal.head' FROM state WHERE kind = ?1 AND key = ?2";
+        let heads = ends(&self.journal.conn, heads, params![kind::SESSION, JOURNAL])?;
         let indexed = ends(&self.conn, "SELECT session, seq FROM cursors", [])?;
         let differ = heads.symmetric_difference(&indexed).map(|(session, _)| *session);
         self.update(differ.collect::<BTreeSet<_>>())

@@ -174,7 +174,7 @@ impl Hub {
         } else {
             let requests = &self.requests;
             let is_new = |session: &str| requests.adoption_ask(process.host, session).is_none();
-            // What the agent still says in a deleted session is not of one that gets its id.
+            // Lines of a deleted session's turn do not belong to a session that gets its id.
             if !requests.may_name_session(process.host)
                 || self.works_on(process.slot, session)
                 || !self.processes.has_room_for(process.slot, len, is_new)
