@@ -42,7 +42,8 @@ pub(crate) struct Removed {
 impl<'c> Apply<'c> {
     pub(crate) fn new(conn: &'c Connection) -> Result<Apply<'c>, StoreError> {
         let insert_event = conn.prepare_cached(
-            "INSERT INTO events (key, pv, kind, at, line, origin) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO events (key, pv, kind, at, line, origin, entity) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?;
         let (journals, removed) = (HashMap::new(), Removed::default());
         Ok(Apply { conn, insert_event, journals, removed, written: 0, room: PIECE })
@@ -154,7 +155,8 @@ impl<'c> Apply<'c> {
             kind_code(row.kind),
             int(row.at.0),
             row.line.as_ref(),
-            row.origin
+            row.origin,
+            row.entity.map(int)
         ])?;
         self.written += row.line.len() as u64;
         Ok(())

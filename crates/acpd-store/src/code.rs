@@ -72,10 +72,11 @@ pub(crate) struct Line<'r> {
     pub(crate) at: Time,
     pub(crate) bytes: &'r [u8],
     pub(crate) origin: Option<&'r str>,
+    pub(crate) entity: Option<u64>,
 }
 
 impl<'r> Line<'r> {
-    /// Reads a row of the columns `key, pv, kind, at, line, origin`.
+    /// Reads a row of the columns `key, pv, kind, at, line, origin, entity`.
     pub(crate) fn read(row: &'r rusqlite::Row<'_>) -> Result<Line<'r>, StoreError> {
         Ok(Line {
             seq: seq_of(row.get(0)?),
@@ -84,6 +85,7 @@ impl<'r> Line<'r> {
             at: Time(number(row, 3)?),
             bytes: row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?,
             origin: row.get_ref(5)?.as_str_or_null().map_err(rusqlite::Error::from)?,
+            entity: row.get::<_, Option<i64>>(6)?.map(|value| value as u64),
         })
     }
 
@@ -96,6 +98,7 @@ impl<'r> Line<'r> {
             at: self.at,
             line: Bytes::copy_from_slice(self.bytes),
             origin: self.origin.map(str::to_owned),
+            entity: self.entity,
         }
     }
 }

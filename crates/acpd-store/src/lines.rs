@@ -63,11 +63,11 @@ impl Lines<'_> {
     ) -> Taken {
         let sql = match order {
             Order::Forward => {
-                "SELECT key, pv, kind, at, line, origin FROM events \
+                "SELECT key, pv, kind, at, line, origin, entity FROM events \
                  WHERE key > ?1 AND key <= ?2 ORDER BY key"
             }
             Order::Backward => {
-                "SELECT key, pv, kind, at, line, origin FROM events \
+                "SELECT key, pv, kind, at, line, origin, entity FROM events \
                  WHERE key > ?1 AND key <= ?2 ORDER BY key DESC"
             }
         };

@@ -36,6 +36,9 @@ struct Columns {
     kind: Vec<i64>,
     at: Vec<i64>,
     origin: Vec<Option<String>>,
+    /// Missing in the first packs.
+    #[serde(default)]
+    entity: Vec<Option<u64>>,
     /// Bytes as in the line before, at the beginning.
     begin: Vec<usize>,
     own: Vec<usize>,
@@ -63,6 +66,7 @@ impl Packer {
         self.columns.kind.push(kind_code(line.kind));
         self.columns.at.push(int(line.at.0.wrapping_sub(self.at)));
         self.columns.origin.push(line.origin.map(str::to_owned));
+        self.columns.entity.push(line.entity);
         self.columns.begin.push(begin);
         self.columns.own.push(own.len());
         self.columns.end.push(end);
@@ -117,6 +121,7 @@ struct Head {
     kind: EventKind,
     at: Time,
     origin: Option<String>,
+    entity: Option<u64>,
     line: Range<usize>,
 }
 
@@ -156,6 +161,7 @@ impl Unpacked {
             kind: kind_of(value(&columns.kind, place)?)?,
             at: Time(at.wrapping_add(value(&columns.at, place)? as u64)),
             origin: value(&columns.origin, place)?,
+            entity: columns.entity.get(place).copied().flatten(),
             line: start..self.bytes.len(),
         });
         Ok(())
@@ -174,6 +180,7 @@ impl Unpacked {
             at: head.at,
             bytes: &self.bytes[head.line.clone()],
             origin: head.origin.as_deref(),
+            entity: head.entity,
         })
     }
 }
@@ -190,7 +197,7 @@ fn damaged(what: &str) -> StoreError {
 pub(crate) fn pack(conn: &Connection, session: SessionKey, until: Time) -> Result<u64, StoreError> {
     let all = [event_key(session, 0)?, event_key(session, MAX_SEQ)?];
     let mut lines = conn.prepare_cached(
-        "SELECT key, pv, kind, at, line, origin FROM events WHERE key BETWEEN ?1 AND ?2 \
+        "SELECT key, pv, kind, at, line, origin, entity FROM events WHERE key BETWEEN ?1 AND ?2 \
          ORDER BY key",
     )?;
     let mut rows = lines.query(all)?;
@@ -214,4 +221,22 @@ pub(crate) fn pack(conn: &Connection, session: SessionKey, until: Time) -> Resul
     conn.prepare_cached("DELETE FROM events WHERE key BETWEEN ?1 AND ?2")?
         .execute([all[0], last])?;
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_first_packs_have_no_entity() {
+        let mut packer = Packer::default();
+        let (kind, at, bytes) = (EventKind::Update, Time(1), &b"{}"[..]);
+        packer.add(&Line { seq: 1, pv: 1, kind, at, bytes, origin: None, entity: Some(7) });
+        let pack = packer.pack().unwrap();
+        let read = |pack: &[u8]| Unpacked::new(1, pack).unwrap().lines().next().unwrap().entity;
+        assert_eq!(read(&pack), Some(7));
+        let old = String::from_utf8(zstd::decode_all(&*pack).unwrap()).unwrap();
+        let old = old.replace("\"entity\":[7],", "");
+        assert_eq!(read(&zstd::encode_all(old.as_bytes(), 1).unwrap()), None);
+    }
 }

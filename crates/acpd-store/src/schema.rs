@@ -22,6 +22,7 @@ const VERSION: u32 = 3;
 ///   those of kind `SECRET` are deleted with the session.
 /// - `events`: the journals. `key` is `session << 36 | seq`, so each journal is one range of the
 ///   table. `kind` stands before `line`: filtering by it must not touch a long line's pages.
+///   `entity` is the message or call that a line is about.
 /// - `packs`: older lines of the journals, see [`crate::pack`]. `key` and `at` are those of the last
 ///   line in `data`; `bytes` is the length of all these lines.
 /// - `usage`: a row for each ended turn, and for each cost reported at another time. It outlives
@@ -68,7 +69,7 @@ CREATE TABLE usage (
 ) STRICT;
 ";
 
-/// The tables that schema 3 adds.
+/// Tables and the column that schema 3 adds.
 const ADDED: &str = "
 CREATE TABLE packs (
     key INTEGER PRIMARY KEY,
@@ -85,6 +86,8 @@ CREATE TABLE state (
     line BLOB,
     PRIMARY KEY (kind, owner, key)
 ) STRICT, WITHOUT ROWID;
+
+ALTER TABLE events ADD COLUMN entity INTEGER;
 ";
 
 /// Schema 1 was released with acpd 0.2. Schema 2 was not.

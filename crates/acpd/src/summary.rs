@@ -194,8 +194,8 @@ mod tests {
     }
 
     fn row(kind: EventKind, line: &serde_json::Value) -> EventRow {
-        let line = line.to_string().into();
-        EventRow { session: SessionKey(1), seq: 1, pv: 1, kind, at: Time(0), line, origin: None }
+        let (line, session, at) = (line.to_string().into(), SessionKey(1), Time(0));
+        EventRow { session, seq: 1, pv: 1, kind, at, line, origin: None, entity: None }
     }
 
     fn started() -> EventRow {

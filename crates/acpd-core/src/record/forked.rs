@@ -64,6 +64,7 @@ impl Forked {
             at,
             line: self.left_out.clone(),
             origin: None,
+            entity: None,
         }
     }
 

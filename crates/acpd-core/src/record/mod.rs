@@ -300,6 +300,10 @@ pub struct EventRow {
     /// The client that caused the line: its token, else a name of the connection. A client that
     /// continues from its cursor does not get its own lines.
     pub origin: Option<String>,
+    /// Message or call that the line is about, for ids that stay the same: for a chunk of a message
+    /// the position of the message's first line, for an update of a call the number of the last
+    /// dispatched turn.
+    pub entity: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -167,7 +167,7 @@ mod tests {
             let line = json!({"method": "session/update", "params": params}).to_string().into();
             let (session, seq) = (SessionKey(1), at as u64 + 1);
             let kind = EventKind::Update;
-            EventRow { session, seq, pv: 1, kind, at: Time(seq), line, origin: None }
+            EventRow { session, seq, pv: 1, kind, at: Time(seq), line, origin: None, entity: None }
         };
         let rows = fold(updates.iter().enumerate().map(row).collect(), 0);
         let update = |row: EventRow| {

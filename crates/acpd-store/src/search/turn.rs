@@ -153,6 +153,7 @@ mod tests {
             let line = Line {
                 pv: 1,
                 origin: None,
+                entity: None,
                 seq,
                 at: Time(seq),
                 kind: *kind,

@@ -132,6 +132,10 @@ fn kind() -> impl Strategy<Value = EventKind> {
     ]
 }
 
+fn entity() -> impl Strategy<Value = Option<u64>> {
+    prop_oneof![Just(None), (0..60_u64).prop_map(Some), any::<u64>().prop_map(Some)]
+}
+
 fn agent_row() -> impl Strategy<Value = AgentRow> {
     let name = select(vec!["claude".to_owned(), "copilot".to_owned()]);
     let desired = select(vec![Desired::OnDemand, Desired::Up, Desired::Down]);
@@ -388,8 +392,9 @@ fn client_record() -> impl Strategy<Value = Record> {
 
 /// A record about a session or about acpd itself.
 fn session_record() -> impl Strategy<Value = Record> {
-    let event_row = (session(), any::<u8>(), kind(), time(), bytes(), option::of(token()))
-        .prop_map(|(session, pv, kind, at, line, origin)| EventRow {
+    let facts = (option::of(token()), entity());
+    let event_row = (session(), any::<u8>(), kind(), time(), bytes(), facts).prop_map(
+        |(session, pv, kind, at, line, (origin, entity))| EventRow {
             session,
             seq: 0,
             pv,
@@ -397,7 +402,9 @@ fn session_record() -> impl Strategy<Value = Record> {
             at,
             line,
             origin,
-        });
+            entity,
+        },
+    );
     let interaction = || (1..6_u64).prop_map(InteractionId);
     let frozen = select(vec![None, Some(Box::new(frozen()))]);
     let interaction_row = (interaction(), option::of(session()), host(), bytes(), time(), frozen)
@@ -481,7 +488,7 @@ proptest! {
 
     #[test]
     fn a_replay_up_to_any_position_has_each_line_and_the_last_state_values(
-        rows in vec((kind(), bytes()), 0..60),
+        rows in vec((kind(), bytes(), entity()), 0..60),
         packed in 0..60_usize,
         upto in 0..60_u64,
         page in 0..400_usize,
@@ -491,7 +498,10 @@ proptest! {
         let mut store = Running::start(dir.path());
         let mut model = Model { snapshot: store.snapshot.clone(), ..Model::default() };
         let mut batch = vec![crate::running::session(1)];
-        batch.extend(rows.into_iter().map(|(kind, line)| crate::running::event(1, 0, kind, line)));
+        batch.extend(rows.into_iter().map(|(kind, line, entity)| {
+            let Record::Event(row) = crate::running::event(1, 0, kind, line) else { unreachable!() };
+            Record::Event(EventRow { entity, ..row })
+        }));
         model.apply(&mut batch);
         let newer = batch.split_off(batch.len().min(packed + 1));
         let older = batch.len() as u64 - 1;

@@ -172,6 +172,7 @@ pub(crate) fn event(session: u32, seq: Seq, kind: EventKind, line: impl Into<Byt
         at: Time(seq),
         line: line.into(),
         origin: None,
+        entity: None,
     })
 }
 

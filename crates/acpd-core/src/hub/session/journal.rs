@@ -120,7 +120,7 @@ impl Hub {
         let cx = &mut self.cx;
         self.clients.show(cx, session.journal(), (kind, update, &line), origin);
         let (at, origin) = (cx.now, origin.map(|client| self.clients.origin_of(cx, client)));
-        let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin };
+        let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin, entity: None };
         cx.record(Record::Event(row));
     }
 }
