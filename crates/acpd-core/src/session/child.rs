@@ -16,7 +16,8 @@ use crate::session::{Session, State};
 
 const ID_BYTES: usize = 1 << 10;
 
-const MOST: usize = 64;
+/// Maximum number of subagents of a session.
+pub(super) const MOST: usize = 64;
 
 /// Maximum length of an update of one child in a replay, in bytes.
 const ANNOUNCEMENT_BYTES: usize = 256 << 10;

@@ -4,6 +4,7 @@
 pub(crate) mod activity;
 mod calls;
 pub(crate) mod child;
+pub(crate) mod entities;
 pub(crate) mod kin;
 pub(crate) mod limit;
 pub(crate) mod replay;
@@ -30,6 +31,7 @@ use crate::fault::{Fault, login_hint};
 use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId, Time};
 use crate::record::{Dormant, ForkPoint, Row, SessionRow, SessionState, ValueKey};
 use crate::session::activity::Activity;
+use crate::session::entities::Messages;
 use crate::session::kin::Kin;
 use crate::session::limit::Held;
 use crate::session::reseed::Summary;
@@ -74,6 +76,7 @@ pub(crate) struct Session {
     /// Tool calls of the running turn.
     pub(crate) calls: BTreeMap<String, Call>,
     pub(crate) activity: Activity,
+    pub(crate) messages: Messages,
     /// Beginning of the last prompt, if its sender wrapped the user's words.
     pub(crate) wrapped: Option<String>,
     pub(crate) why_cut_off: Option<String>,

@@ -13,6 +13,7 @@ mod client_methods;
 mod conformance;
 mod defaults;
 mod directories;
+mod entities;
 mod forks;
 mod frozen;
 mod fuzz;

@@ -11,7 +11,7 @@
 //! table of routes. Its lines are in the session's journal, in order, and shown to clients that
 //! show subagents. The other clients get its questions, too, under the session's id.
 
-use acp_wire::{UpdateClass, build, locate, set_member, str_at};
+use acp_wire::{UpdateClass, build, classify_update, locate, set_member, str_at};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -70,7 +70,8 @@ impl Hub {
         Ok(is_new.then(|| id.into_owned()))
     }
 
-    pub(crate) fn child_told(&mut self, key: SessionKey, class: Option<UpdateClass>, line: Bytes) {
+    pub(crate) fn child_told(&mut self, key: SessionKey, kind: Option<&str>, line: Bytes) {
+        let class = kind.map(classify_update);
         // News cannot be told from a replay here: only the session's own prompts are compared.
         if !self.has_live_children(key) {
             self.replay_goes_on(key);
@@ -92,7 +93,7 @@ impl Hub {
             }
             self.tally.first_update(first);
         }
-        self.append(key, EventKind::Child, line.clone(), None);
+        self.append_update(key, (EventKind::Child, kind), line.clone(), None);
         if class == Some(UpdateClass::ToolCall) {
             self.on_call_updated(key, &line);
         }

@@ -117,10 +117,11 @@ impl Hub {
         let session = self.sessions.session_mut(key);
         session.head += 1;
         let seq = session.head;
+        let entity = session.messages.note_line((kind, update), &line, seq, session.row.prompts);
         let cx = &mut self.cx;
         self.clients.show(cx, session.journal(), (kind, update, &line), origin);
         let (at, origin) = (cx.now, origin.map(|client| self.clients.origin_of(cx, client)));
-        let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin, entity: None };
+        let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin, entity };
         cx.record(Record::Event(row));
     }
 }

@@ -53,7 +53,7 @@ impl Hub {
             return;
         }
         if self.session(key).row.children.contains_key(&*read.session) {
-            self.child_told(key, kind.map(|_| class), line);
+            self.child_told(key, kind, line);
         } else if read.is_update() {
             self.on_update(key, (kind, class), line);
         } else {
