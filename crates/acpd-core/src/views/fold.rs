@@ -63,7 +63,9 @@ impl Folded {
     /// Adds a line, unless it is a line of its own.
     fn takes(&mut self, row: &EventRow, text: Option<&Range<usize>>, most: usize) -> bool {
         let own = &self.row;
-        if (row.kind, row.pv, &row.origin) != (own.kind, own.pv, &own.origin) {
+        if (row.kind, row.pv, row.entity, &row.origin)
+            != (own.kind, own.pv, own.entity, &own.origin)
+        {
             return false;
         }
         match (&self.text, text) {
@@ -162,14 +164,19 @@ mod tests {
     use crate::ids::{SessionKey, Time};
 
     fn folded(updates: &[Value]) -> Vec<(u64, Value)> {
-        let row = |(at, update): (usize, &Value)| {
+        folded_rows(updates.iter().map(|update| (update, None)))
+    }
+
+    fn folded_rows<'a>(
+        updates: impl IntoIterator<Item = (&'a Value, Option<u64>)>,
+    ) -> Vec<(u64, Value)> {
+        let row = |((update, entity), seq)| {
             let params = json!({"sessionId": "s", "update": update});
             let line = json!({"method": "session/update", "params": params}).to_string().into();
-            let (session, seq) = (SessionKey(1), at as u64 + 1);
-            let kind = EventKind::Update;
-            EventRow { session, seq, pv: 1, kind, at: Time(seq), line, origin: None, entity: None }
+            let (session, kind, at) = (SessionKey(1), EventKind::Update, Time(seq));
+            EventRow { session, seq, pv: 1, kind, at, line, origin: None, entity }
         };
-        let rows = fold(updates.iter().enumerate().map(row).collect(), 0);
+        let rows = fold(updates.into_iter().zip(1..).map(row).collect(), 0);
         let update = |row: EventRow| {
             let mut line: Value = serde_json::from_slice(&row.line).unwrap();
             (row.seq, line["params"]["update"].take())
@@ -197,6 +204,18 @@ mod tests {
         assert_eq!(folded(&updates), expected);
         let part = |data| call("tool_call_update", "a", json!({"_meta": {"output": data}}));
         assert_eq!(folded(&[part("1"), part("2"), call("tool_call", "a", json!({}))]).len(), 3);
+    }
+
+    #[test]
+    fn lines_of_two_messages_or_turns_are_not_folded() {
+        let content = json!({"type": "text", "text": "x"});
+        let chunk = json!({"sessionUpdate": "agent_message_chunk", "content": content});
+        let update = call("tool_call_update", "a", json!({}));
+        for line in [chunk, update] {
+            let entities = [Some(1), Some(1), Some(3), Some(3), None];
+            let rows = folded_rows(entities.map(|entity| (&line, entity)));
+            assert_eq!(rows.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [2, 4, 5]);
+        }
     }
 
     #[test]
