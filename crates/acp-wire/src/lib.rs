@@ -4,8 +4,8 @@
 //! Bytes stay bytes: a forwarded message is the received line. [`frame`] cuts a byte stream into
 //! lines, [`envelope`] borrows the routing facts from a line, [`mod@tidy`] removes members that are
 //! forbidden to the sender or ambiguous, [`locate()`] finds a value, [`legible()`] makes JSON that
-//! every reader takes, and [`splice()`] changes one value and nothing else. The structs of [`acp`]
-//! are never used to re-emit traffic.
+//! every reader takes, [`splice()`] changes one value and nothing else, and [`dialect`] converts
+//! lines for clients of version 2. The structs of [`acp`] are never used to re-emit traffic.
 //!
 //! This crate does no I/O.
 
@@ -14,6 +14,7 @@
 pub mod acp;
 pub mod bound;
 pub mod build;
+pub mod dialect;
 pub mod envelope;
 pub mod frame;
 pub mod head;
@@ -25,6 +26,7 @@ pub mod plain_words;
 mod scan;
 mod splice;
 pub mod tidy;
+pub mod version;
 
 pub use bound::clipped;
 pub use build::{ErrorObject, code};
@@ -38,3 +40,4 @@ pub use method::{StateKey, UpdateClass, classify_update};
 pub use plain_words::plain_words;
 pub use splice::{remove_member, set_id, set_member, splice, with_one_outcome};
 pub use tidy::{receive, tidy, without_members};
+pub use version::Version;

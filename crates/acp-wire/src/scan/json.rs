@@ -98,7 +98,7 @@ pub(crate) fn with_comma(json: &[u8], member: Range<usize>, is_first: bool) -> R
 
 /// A walk over the keys of an object and the starts of their values. It ends early if the JSON is
 /// broken.
-struct Members<'a> {
+pub(crate) struct Members<'a> {
     json: &'a [u8],
     at: usize,
     /// Start of the value that the next step passes.
@@ -110,7 +110,7 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    fn of(json: &'a [u8], at: usize) -> Option<Self> {
+    pub(crate) fn of(json: &'a [u8], at: usize) -> Option<Self> {
         let members = Self { json, at: at + 1, value: None, previous: None, is_whole: false };
         (json.get(at) == Some(&b'{')).then_some(members)
     }

@@ -1,0 +1,36 @@
+//! Conversions between acpd's own form of lines, version 1, and the lines of a client that speaks
+//! version 2, for agents that speak version 1.
+//!
+//! | version 1 | version 2 |
+//! | --- | --- |
+//! | chunk of a message | the same, with acpd's `messageId` |
+//! | `tool_call`, `tool_call_update` | `tool_call_update`, with the turn in `toolCallId`; a diff is a patch |
+//! | `plan` | `plan_update` |
+//! | `available_commands_update` | the same, with types |
+//! | `modes`, `models`, `configOptions` | `configOptions` |
+//! | `current_mode_update`, `config_option_update` | nothing: the options of a session are listed as a whole |
+//! | `toolCall` of a question | `title` and `subject` |
+//! | `agentInfo`, `agentCapabilities` | `info`, `capabilities` |
+//! | `authenticate`, `logout` | `auth/login`, `auth/logout` |
+//! | `session/load` | `session/resume` with `replayFrom` |
+//! | `_meta._acpd.idempotencyKey` of a prompt | `idempotencyKey` |
+//!
+//! Each conversion is a function of the line alone. Lines are valid JSON, as after
+//! [`parse`](crate::parse), and are changed by splicing: members that are unknown here pass as they
+//! are.
+
+mod call;
+mod diff;
+mod objects;
+mod options;
+mod question;
+mod request;
+mod setup;
+mod update;
+
+pub use call::call_id;
+pub use options::{MODE_OPTION, opened_to_v2, options_to_v2};
+pub use question::question_to_v2;
+pub use request::{Request, request_from_v2};
+pub use setup::initialized_to_v2;
+pub use update::{message_id, update_to_v2};
