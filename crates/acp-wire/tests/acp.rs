@@ -6,7 +6,7 @@ use acp_wire::acp::{
     NewSessionResult, PermissionAnswer, PermissionRequest, Services, SessionList, SessionParams,
     SessionUpdate, SetConfigOptionParams, SetModeParams, Update, initialize_params,
 };
-use acp_wire::{ErrorObject, code};
+use acp_wire::{ErrorObject, Version, code};
 use agent_client_protocol_schema::v1;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -211,7 +211,7 @@ fn optional_fields_of_a_wrong_type_are_defaults() {
         let params = raw(&json!({
             "protocolVersion": 1, "clientCapabilities": junk, "clientInfo": junk,
         }));
-        let read = ClientInitialize::from_raw(&params).expect("it is readable");
+        let read = ClientInitialize::from_raw(&params, Version::V2).expect("it is readable");
         assert_eq!(read.capabilities, ClientCapabilities::default());
         let params = raw(&json!({"cwd": [junk], "sessionId": {}, "additionalDirectories": junk}));
         let read = SessionParams::from_raw(&params);
@@ -225,7 +225,7 @@ fn a_protocol_version_must_be_an_integer() {
     for version in [json!("1"), json!(1.0), json!(null), json!(-1), json!(65536), json!([1])] {
         let value = raw(&json!({"protocolVersion": version}));
         assert!(InitializeResult::from_raw(&value).is_err(), "{version}");
-        assert!(ClientInitialize::from_raw(&value).is_err(), "{version}");
+        assert!(ClientInitialize::from_raw(&value, Version::V2).is_err(), "{version}");
     }
     assert!(InitializeResult::from_raw(&raw(&json!(null))).is_err());
 }

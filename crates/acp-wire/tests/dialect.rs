@@ -1,6 +1,5 @@
 //! Conversions for clients of version 2: what they make is official, and nothing is lost.
 
-use acp_wire::Version;
 use acp_wire::dialect::{
     MODE_OPTION, initialized_to_v2, opened_to_v2, options_to_v2, question_to_v2, request_from_v2,
     update_to_v2,
@@ -241,22 +240,6 @@ fn requests_are_official() {
         };
         assert_official(&case["v1"]);
     }
-}
-
-#[test]
-fn idempotency_keys_have_at_most_255_characters() {
-    for (count, is_taken) in [(255, true), (256, false)] {
-        let prompt = json!({"prompt": [{}], "idempotencyKey": "é".repeat(count)});
-        let converted = request_from_v2("session/prompt", &line(&json!({"params": prompt})));
-        assert_eq!(converted.is_ok(), is_taken);
-    }
-}
-
-#[test]
-fn versions_are_numbers() {
-    assert_eq!(json!([Version::V1, Version::V2]), json!([1, 2]));
-    assert_eq!(serde_json::from_value(json!(2)).ok(), Some(Version::V2));
-    assert!(serde_json::from_value::<Version>(json!(3)).is_err());
 }
 
 /// The patch that a diff becomes.

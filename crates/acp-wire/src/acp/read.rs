@@ -10,6 +10,7 @@ use crate::bound::{LONGEST_ID, NAME, SENTENCE, clipped};
 use crate::legible::decode_lossy;
 use crate::locate::locate;
 use crate::scan::json;
+use crate::version::Version;
 
 /// A required part of a message that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -323,6 +324,8 @@ impl TerminalLogin {
 pub struct ClientInitialize<'a> {
     /// The newest version that the client speaks.
     pub protocol_version: u16,
+    /// The version of the connection.
+    pub version: Version,
     /// Name and version of the client.
     pub client_info: Option<Implementation>,
     /// Capabilities of the client.
@@ -362,32 +365,41 @@ pub struct ClientCapabilities {
 }
 
 impl<'a> ClientInitialize<'a> {
-    /// Reads `initialize` params. Fails without an integer `protocolVersion`.
-    pub fn from_raw(raw: &'a RawValue) -> Result<Self, Unreadable> {
+    /// Reads `initialize` params. Fails without an integer `protocolVersion`. `newest`: the newest
+    /// version for clients. Some clients ask for 2 with the members of version 1, or with those of
+    /// both: `info` decides.
+    pub fn from_raw(raw: &'a RawValue, newest: Version) -> Result<Self, Unreadable> {
         let params = Reader::new(raw);
-        // Clients of version 2 use the second name.
-        let names = ["clientCapabilities", "capabilities"];
-        let capabilities = params.first_object(&names);
+        let protocol_version = protocol_version(params, "initialize params")?;
+        let offers = protocol_version >= Version::V2.number() && params.object(&["info"]).is_some();
+        let version = newest.min(if offers { Version::V2 } else { Version::V1 });
+        let [capabilities_names, info_names] = match version {
+            Version::V1 => [["clientCapabilities", "capabilities"], ["clientInfo", "info"]],
+            Version::V2 => [["capabilities", "clientCapabilities"], ["info", "clientInfo"]],
+        };
+        let capabilities = params.first_object(&capabilities_names);
+        // Version 2 has these without being asked.
+        let always = version == Version::V2;
         let can =
             |path: &[&str]| capabilities.is_some_and(|capabilities| capabilities.supports(path));
-        let client_info = params.first_object(&["clientInfo", "info"]);
         Ok(Self {
-            protocol_version: protocol_version(params, "initialize params")?,
-            client_info: client_info.and_then(Implementation::read),
+            protocol_version,
+            version,
+            client_info: params.first_object(&info_names).and_then(Implementation::read),
             capabilities: ClientCapabilities {
-                fs_read: can(&["fs", "readTextFile"]),
-                fs_write: can(&["fs", "writeTextFile"]),
-                terminal: can(&["terminal"]),
-                boolean_options: can(&["session", "configOptions", "boolean"]),
-                notices: can(&["session", "notices"]),
-                compaction: can(&["session", "compaction"]),
-                plan: can(&["plan"]),
-                subagents: can(&["subagents"]),
+                fs_read: !always && can(&["fs", "readTextFile"]),
+                fs_write: !always && can(&["fs", "writeTextFile"]),
+                terminal: !always && can(&["terminal"]),
+                boolean_options: always || can(&["session", "configOptions", "boolean"]),
+                notices: always || can(&["session", "notices"]),
+                compaction: always || can(&["session", "compaction"]),
+                plan: always || can(&["plan"]),
+                subagents: always || can(&["subagents"]),
                 elicitation_form: can(&["elicitation", "form"]),
                 elicitation_url: can(&["elicitation", "url"]),
                 auth_terminal: can(&["auth", "terminal"]),
             },
-            raw_capabilities: names.iter().find_map(|name| params.raw(&[name])),
+            raw_capabilities: capabilities_names.iter().find_map(|name| params.raw(&[name])),
             meta: params.raw(&["_meta"]),
         })
     }

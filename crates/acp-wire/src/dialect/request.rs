@@ -9,9 +9,6 @@ use super::objects::{convert_items, items_at, quoted, value_at, with_default};
 use crate::build::{ErrorObject, code};
 use crate::{remove_member, set_member, str_at};
 
-/// Maximum length of an idempotency key in characters.
-const LONGEST_KEY: usize = 255;
-
 /// A request of a version-2 client in acpd's own form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request<'a> {
@@ -102,15 +99,10 @@ fn convert_prompt(line: &Bytes) -> Result<Bytes, ErrorObject> {
     if items_at(line, &["params", "prompt"]).is_none_or(|blocks| blocks.is_empty()) {
         return Err(invalid("`prompt` must have a content block"));
     }
-    let plain = remove_member(line, &KEY);
-    let Some(raw) = value_at(line, &KEY) else { return Ok(plain) };
-    let is_valid =
-        str_at(line, &KEY).is_some_and(|key| (1..=LONGEST_KEY).contains(&key.chars().count()));
-    if !is_valid {
-        let text = format!("`idempotencyKey` is no string of 1 to {LONGEST_KEY} characters");
-        return Err(invalid(&text));
-    }
-    Ok(set_member(&plain, &OWN_KEY, &raw))
+    Ok(match value_at(line, &KEY) {
+        Some(key) => set_member(&remove_member(line, &KEY), &OWN_KEY, &key),
+        None => remove_member(line, &KEY),
+    })
 }
 
 fn invalid(text: &str) -> ErrorObject {
