@@ -604,10 +604,11 @@ pub struct TurnInfo {
 }
 
 /// State of a session's turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnState {
     /// No turn runs in the session.
+    #[default]
     Idle,
     /// The agent works on a prompt.
     Working,

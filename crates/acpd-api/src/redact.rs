@@ -26,8 +26,9 @@ const SECRET_NAMES: [&str; 11] = [
     "bearer",
 ];
 /// Methods whose params and results are hidden.
-const SECRET_METHODS: [&str; 6] = [
+const SECRET_METHODS: [&str; 7] = [
     "authenticate",
+    "auth/login",
     "providers/set",
     "elicitation/create",
     "mcp/message",

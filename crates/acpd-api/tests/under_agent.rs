@@ -30,8 +30,8 @@ fn of_every_method_it_is_decided_whether_it_passes() {
                    _acpd/agent/stop _acpd/agent/restart _acpd/auth/done _acpd/session/move \
                    _acpd/session/reseed _acpd/session/remove _acpd/session/undo _acpd/gc \
                    _acpd/trace _acpd/mcp/list _acpd/mcp/call _acpd/policy/list _acpd/policy/forget \
-                   _acpd/policy/test authenticate logout providers/list providers/set \
-                   providers/disable session/delete";
+                   _acpd/policy/test authenticate logout auth/login auth/logout \
+                   providers/list providers/set providers/disable session/delete";
     assert_eq!(refused.join(" "), terminal);
 }
 

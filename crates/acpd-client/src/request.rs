@@ -97,6 +97,12 @@ impl Kind {
         let kind = match name {
             // A client that continues a load itself also tracks it itself.
             "session/load" if !continues() => session("sessionId").map(Kind::Load),
+            // Version 2 of the protocol loads a session like this.
+            "session/resume"
+                if locate(params.get().as_bytes(), &["replayFrom", "type"]).is_some() =>
+            {
+                session("sessionId").map(Kind::Load)
+            }
             "session/new" => {
                 let reuse = member::<bool>(params, &["_meta", NAMESPACE, "reuse"]);
                 (reuse != Some(true)).then_some(Kind::New)

@@ -36,6 +36,8 @@ use crate::request::{Cursor, Kind, member};
 const RETURN_ID: &str = "\"acpd-return\"";
 /// Replaces an answered request that is not committed yet, so that it does not run twice.
 const NO_OP: &[u8] = br#"{"jsonrpc":"2.0","method":"_acpd/client/answered","params":{"ids":[]}}"#;
+/// The member with acpd's part of the answer to `initialize`, in each version of the protocol.
+const CAPABILITIES: [&str; 2] = ["agentCapabilities", "capabilities"];
 /// Kept lines up to this length are copied: a slice would keep its whole block alive.
 const COPIED: usize = 16 * 1024;
 
@@ -344,7 +346,8 @@ impl Resumption {
     fn bound(&mut self, outcome: Outcome<'_>) {
         let Outcome::Result(result) = outcome else { return };
         let text = result.get().as_bytes();
-        if let Some(agent) = locate(text, &["agentCapabilities", "_meta", NAMESPACE, "agent"]) {
+        let mut places = CAPABILITIES.map(|name| [name, "_meta", NAMESPACE, "agent"]).into_iter();
+        if let Some(agent) = places.find_map(|path| locate(text, &path)) {
             let path = ["params", "_meta", NAMESPACE, "agent"];
             self.hello = set_member(&self.hello, &path, &text[agent]);
         }
@@ -659,7 +662,7 @@ fn unnumbered(line: &Bytes) -> Bytes {
 
 /// Reads the part about resuming from the answer to `initialize`.
 fn resumed(result: &RawValue) -> Option<Resumed> {
-    member(result, &["agentCapabilities", "_meta", NAMESPACE])
+    CAPABILITIES.iter().find_map(|name| member(result, &[name, "_meta", NAMESPACE]))
 }
 
 fn sorted<'a>(ids: impl Iterator<Item = &'a Id>) -> Vec<Id> {

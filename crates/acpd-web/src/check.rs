@@ -122,6 +122,7 @@ impl Client {
             // The answers of this client would be dropped, and an agent would wait for them.
             for name in ["fs", "terminal", "elicitation"] {
                 line = remove_member(&line, &["params", "clientCapabilities", name]);
+                line = remove_member(&line, &["params", "capabilities", name]);
             }
         }
         line
@@ -239,7 +240,7 @@ mod tests {
         };
         let own = introduced(&watcher(), r#"{"protocolVersion":1}"#);
         assert_eq!(own["_meta"]["_acpd"], json!({"place": "phone", "agent": "demo"}));
-        let said = r#"{"_meta":{"_acpd":{"place":"desk","agent":"other","seq":true}},"clientCapabilities":{"fs":{},"plan":{}}}"#;
+        let said = r#"{"_meta":{"_acpd":{"place":"desk","agent":"other","seq":true}},"clientCapabilities":{"fs":{},"plan":{}},"capabilities":{"elicitation":{"form":{}},"auth":{}}}"#;
         let told = introduced(&client(r#"["answer"]"#), said);
         assert_eq!(told, serde_json::from_str::<Value>(said).unwrap());
         assert_eq!(introduced(&watcher(), said)["clientCapabilities"], json!({"plan": {}}));
