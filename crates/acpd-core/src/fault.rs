@@ -1,4 +1,4 @@
-use acp_wire::{ErrorObject, code};
+use acp_wire::{ErrorObject, Version, code};
 use acpd_api::{ErrorData, NAMESPACE, Reason, StoreState, Untrusted};
 use serde_json::json;
 
@@ -23,8 +23,8 @@ pub struct Fault {
     pub(crate) code: i64,
     pub(crate) message: String,
     pub(crate) data: ErrorData,
-    /// The client's protocol version, if acpd does not support it.
-    pub(crate) requested_version: Option<u16>,
+    /// The client's protocol version, if acpd does not support it, and the newest that it does.
+    pub(crate) requested_version: Option<(u16, Version)>,
 }
 
 impl Fault {
@@ -39,10 +39,10 @@ impl Fault {
     }
 
     /// `-32022` with the supported versions, as protocol version 2 requires.
-    pub(crate) fn version(requested: u16) -> Fault {
-        let text = format!("protocol version {requested} does not exist; acpd speaks 1");
+    pub(crate) fn version(requested: u16, newest: Version) -> Fault {
+        let text = format!("protocol version {requested} does not exist");
         let fault = Fault::invalid(text).with_code(code::VERSION);
-        Fault { requested_version: Some(requested), ..fault }
+        Fault { requested_version: Some((requested, newest)), ..fault }
     }
 
     pub fn with_code(mut self, code: i64) -> Fault {
@@ -81,9 +81,9 @@ impl Fault {
         if let Some(id) = &self.data.session_id {
             data["sessionId"] = json!(id);
         }
-        if let Some(requested) = self.requested_version {
+        if let Some((requested, newest)) = self.requested_version {
             data["requested"] = requested.into();
-            data["supported"] = json!([1]);
+            data["supported"] = (1..=newest.number()).collect::<Vec<_>>().into();
         }
         error.with_data(&data)
     }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use acp_wire::acp::ClientCapabilities;
-use acp_wire::{Body, ErrorObject, Frame, Id};
+use acp_wire::{Body, ErrorObject, Frame, Id, Version};
 use acpd_api::{
     Environment, GcParams, HookEvent, Metrics, Reseed, SessionInfo, Status, StatusParams,
     UsageParams,
@@ -341,7 +341,7 @@ pub enum ToClient {
         id: Id,
         level: Option<String>,
     },
-    /// An answer with the stored `modes` and `configOptions`.
+    /// The stored modes and options, as an answer or an update.
     Values(SessionValues),
 }
 
@@ -375,13 +375,23 @@ pub struct LogPage {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionValues {
-    pub id: Id,
+    pub form: ValuesForm,
     pub session: SessionKey,
     /// Mode in force, newer than the stored `modes`.
     pub mode: Option<String>,
-    /// JSON text `"key":value,…` for the beginning of the result; may be empty.
-    pub extra: String,
     pub boolean_options: bool,
+    pub version: Version,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ValuesForm {
+    Answer {
+        id: Id,
+        /// JSON text `"key":value,…` for the beginning of the result; may be empty.
+        extra: String,
+    },
+    /// `config_option_update`, for versions that have modes as an option.
+    Update { public_id: String },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -404,6 +414,7 @@ pub struct Read {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct View {
+    pub version: Version,
     pub numbers: Numbers,
     /// `_acpd/…` notices.
     pub notices: bool,
@@ -431,7 +442,7 @@ impl View {
         let shown = |view: &View| {
             let can = view.capabilities;
             let kinds = (can.boolean_options, can.notices, can.compaction, can.plan, can.subagents);
-            (view.numbers, view.notices, view.max_line, view.editor, kinds)
+            (view.version, view.numbers, view.notices, view.max_line, view.editor, kinds)
         };
         shown(self) == shown(other)
     }

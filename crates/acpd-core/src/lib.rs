@@ -68,7 +68,7 @@ pub use input::{
     Accepted, Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Input, LeftOut,
     LeftProcess, LogPage, Look, NewTerminal, Numbers, Read, ReadStyle, Search, SessionValues,
     SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, ToClient, ToHost, Trace, TraceOf,
-    View,
+    ValuesForm, View,
 };
 pub use session::reseed::GO_ON;
 pub use tally::Timing;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
-use acp_wire::str_at;
+use acp_wire::{Version, str_at};
 use acpd_api::{Cost, DaemonInfo, HookEvent, McpKind};
 use serde::Deserialize;
 
@@ -25,6 +25,8 @@ pub struct Config {
     /// Limit in bytes, for messages about it.
     pub line_limit: u64,
     pub max_clients: u32,
+    /// Newest version of the protocol for clients.
+    pub newest: Version,
     /// Maximum number of agents that start at the same time, at least 1.
     pub cold_starts: u32,
     /// Events with hooks. Others are not reported.

@@ -23,7 +23,7 @@ use acpd_api::{
     VariableFrom, VariableInfo, is_named,
 };
 use acpd_core::ids::ClientId;
-use acpd_core::{ClientEvent, ClientOrigin, Fault, StatusPart, ToClient};
+use acpd_core::{ClientEvent, ClientOrigin, Fault, StatusPart, ToClient, ValuesForm};
 use acpd_store::size_on_disk;
 use acpd_sys::limits::MORE_FILES;
 use acpd_sys::paths::Paths;
@@ -68,7 +68,10 @@ fn size(what: &ToClient) -> usize {
     match what {
         ToClient::Line(line) | ToClient::Rows(line) => line.len() + 1,
         ToClient::Status { status, .. } => 2048 * (1 + status.agents.len() + status.sessions.len()),
-        ToClient::Values(values) => 1024 + values.extra.len(),
+        ToClient::Values(values) => match &values.form {
+            ValuesForm::Answer { extra, .. } => 1024 + extra.len(),
+            ValuesForm::Update { .. } => 1024,
+        },
         ToClient::Search { search, .. } => 1024 * (1 + search.sessions.len()),
         ToClient::Read(_)
         | ToClient::Log(_)
@@ -453,7 +456,10 @@ impl Out {
                 line
             }
             ToClient::Log(page) => journal.log(page).await,
-            ToClient::Values(values) => journal.values(values).await,
+            ToClient::Values(values) => {
+                let line = journal.values(values).await;
+                line.ok_or_else(|| io::Error::other("unreadable options"))?
+            }
             ToClient::Usage { id, asked } => journal.usage(id, asked).await,
             ToClient::LogLevel { id, level } => {
                 match level.map_or(Ok(()), |level| log.change(&level)) {

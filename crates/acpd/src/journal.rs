@@ -9,16 +9,14 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use acp_wire::{Id, StateKey, build, locate, set_member};
+use acp_wire::{Id, StateKey, build};
 use acpd_api::{LogEntry, LogResult, Reason, UsageParams, UsageReport};
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::profile::Reseed;
-use acpd_core::record::{EventKind, ValueKey};
-use acpd_core::views::without_boolean_options;
-use acpd_core::{Fault, Input, LogPage, Look, Read, ReadStyle, SessionValues};
+use acpd_core::record::EventKind;
+use acpd_core::{Fault, Input, LogPage, Look, Read, ReadStyle, SessionValues, ValuesForm};
 use acpd_store::{Reader, Sizes as Measured, StoreError};
 use bytes::Bytes;
-use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
@@ -63,8 +61,17 @@ impl Journal {
         .await
     }
 
-    pub async fn values(&self, values: SessionValues) -> Bytes {
-        self.answer(values.id.clone(), |reader| session_values(reader, values)).await
+    /// Returns `None` if an update cannot be read. An answer is an error then.
+    pub async fn values(&self, values: SessionValues) -> Option<Bytes> {
+        let id = match &values.form {
+            ValuesForm::Answer { id, .. } => Some(id.clone()),
+            ValuesForm::Update { .. } => None,
+        };
+        let read = move |reader: &mut Reader| session_values(reader, &values);
+        match id {
+            Some(id) => Some(self.answer(id, read).await),
+            None => self.0.ask(read).await?.ok(),
+        }
     }
 
     async fn answer(
@@ -143,22 +150,8 @@ fn log(reader: &mut Reader, page: LogPage) -> Result<Bytes, StoreError> {
     Ok(build::response(&page.id, &result))
 }
 
-fn session_values(reader: &mut Reader, asked: SessionValues) -> Result<Bytes, StoreError> {
-    let values = reader.values(asked.session)?;
-    let mut result = Bytes::from(format!("{{{}}}", asked.extra));
-    for (key, mut json) in values {
-        match (key, &asked.mode) {
-            (ValueKey::Modes, Some(mode)) if locate(&json, &["currentModeId"]).is_some() => {
-                json = set_member(&json, &["currentModeId"], json!(mode).to_string().as_bytes());
-            }
-            (ValueKey::ConfigOptions, _) if !asked.boolean_options => {
-                json = without_boolean_options(&json, &[]);
-            }
-            _ => {}
-        }
-        result = set_member(&result, &[key.as_str()], &json);
-    }
-    Ok(set_member(&build::response(&asked.id, &json!(null)), &["result"], &result))
+fn session_values(reader: &mut Reader, asked: &SessionValues) -> Result<Bytes, StoreError> {
+    Ok(asked.line(&reader.values(asked.session)?))
 }
 
 pub struct Sizes {

@@ -24,6 +24,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
         policy: config::policy(&config.policy).unwrap_or_default(),
         line_limit: config.daemon.line_limit,
         max_clients: config.daemon.max_clients,
+        newest: config.daemon.protocols.iter().copied().max().unwrap_or_default(),
         cold_starts: config.daemon.cold_starts,
         notify: config.daemon.notify,
         hooks: config.hooks.configured().map(|(event, _)| event).collect(),

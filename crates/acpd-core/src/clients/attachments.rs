@@ -23,9 +23,9 @@ use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::ids::{ClientId, Requester, Seq, SessionKey};
-use crate::input::{Effect, Numbers, Read, ReadStyle, ToClient, View};
-use crate::record::EventKind;
-use crate::views::{JournalHead, render};
+use crate::input::{Effect, Numbers, Read, ReadStyle, SessionValues, ToClient, ValuesForm, View};
+use crate::record::EventRow;
+use crate::views::{JournalHead, render, version2};
 
 #[derive(Debug)]
 pub(super) struct Attachment {
@@ -148,20 +148,25 @@ impl Clients {
         &self,
         cx: &mut Cx,
         journal: JournalHead<'_>,
-        (kind, update, line): (EventKind, Option<&str>, &Bytes),
+        (row, update): (&EventRow, Option<&str>),
         origin: Option<ClientId>,
     ) {
         let mut rendered: Option<(View, Option<Bytes>)> = None;
         for (client, attachment) in self.attachments(journal.session) {
-            if attachment.cursor != Cursor::Live || origin == Some(client) {
+            let view = &attachment.view;
+            let is_own = origin == Some(client) && !view.version.echoes();
+            if attachment.cursor != Cursor::Live || is_own {
+                continue;
+            }
+            if version2::has_all_options(row, view) {
+                cx.send(Effect::Client(client, ToClient::Values(options_update(journal, view))));
                 continue;
             }
             let line = match &rendered {
-                Some((view, line)) if view.shows_as(&attachment.view) => line.clone(),
+                Some((known, line)) if known.shows_as(view) => line.clone(),
                 _ => {
-                    let JournalHead { public_id, head, .. } = journal;
-                    let shown = render(line, kind, update, head, public_id, &attachment.view);
-                    rendered = Some((attachment.view, shown.clone()));
+                    let shown = render(row, update, journal.public_id, view);
+                    rendered = Some((*view, shown.clone()));
                     shown
                 }
             };
@@ -176,6 +181,16 @@ impl Clients {
             let lagged = self.connected.get(&client).is_some_and(|client| client.lagged);
             if attachment.view.notices && !lagged {
                 cx.send(Effect::Client(client, ToClient::Line(line.clone())));
+            }
+        }
+    }
+
+    /// Tells clients that have no other notice of it whether the session's turn works or waits.
+    pub(crate) fn tell_turn_state(&self, cx: &mut Cx, journal: JournalHead<'_>) {
+        for (client, attachment) in self.attachments(journal.session) {
+            if attachment.view.version.tells_states() && attachment.cursor == Cursor::Live {
+                let line = version2::state_update(journal.public_id, journal.state);
+                cx.send(Effect::Client(client, ToClient::Line(line)));
             }
         }
     }
@@ -262,8 +277,10 @@ impl Clients {
         (after, upto): (Seq, Seq),
         (style, view): (ReadStyle, View),
     ) {
-        // A client that continues from its cursor does not get its own lines.
-        let origin = (style == ReadStyle::Resume).then(|| self.origin_of(cx, client));
+        // A client that continues from its cursor does not get its own lines, unless its version
+        // wants them.
+        let leaves_out = style == ReadStyle::Resume && !view.version.echoes();
+        let origin = leaves_out.then(|| self.origin_of(cx, client));
         if let Some(client) = self.connected.get_mut(&client) {
             *client.reads.entry(journal.session).or_default() += 1;
         }
@@ -323,9 +340,16 @@ impl Clients {
             attachment.cursor = Cursor::Paused { after: head };
             return;
         }
+        let was_behind = matches!(attachment.cursor, Cursor::Reading { history: None });
         attachment.cursor = Cursor::Live;
+        let view = attachment.view;
         let keeps_position = std::mem::replace(&mut attachment.has_position, true) && is_quiet;
         cx.send_all(attachment.deferred.drain(..).map(|(_, effect)| effect));
+        if was_behind && view.version.tells_states() {
+            let state = version2::state_update(journal.public_id, journal.state);
+            let now = [ToClient::Values(options_update(journal, &view)), ToClient::Line(state)];
+            cx.send_all(now.map(|what| Effect::Client(client, what)));
+        }
         if !keeps_position && !self.tell_cursor(cx, client, journal) && notices {
             cx.send(Effect::Client(client, ToClient::Line(caught_up_line(journal))));
         }
@@ -376,6 +400,16 @@ impl Clients {
                 self.advance(cx, client, journal(key), (after, None), true);
             }
         }
+    }
+}
+
+fn options_update(journal: JournalHead<'_>, view: &View) -> SessionValues {
+    SessionValues {
+        form: ValuesForm::Update { public_id: journal.public_id.to_owned() },
+        session: journal.session,
+        mode: journal.mode.map(str::to_owned),
+        boolean_options: view.capabilities.boolean_options,
+        version: view.version,
     }
 }
 

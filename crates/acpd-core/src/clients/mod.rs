@@ -36,7 +36,7 @@ use std::ops::Deref;
 
 use acp_wire::acp::ClientInitialize;
 use acp_wire::bound::NAME;
-use acp_wire::{Id, Message, clipped, code, parse};
+use acp_wire::{Id, Message, Version, clipped, code, parse};
 use acpd_api::method::{CLIENT_ANSWERED, MethodEffect};
 use acpd_api::{ClientMeta, ClientName, Reason, Resume, Role, Untrusted};
 use bytes::Bytes;
@@ -49,7 +49,9 @@ use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::hash::number_of;
 use crate::ids::{ClientId, Requester, Seq, SessionKey, Time};
-use crate::input::{ClientOrigin, Effect, LogPage, Numbers, SessionValues, ToClient, View};
+use crate::input::{
+    ClientOrigin, Effect, LogPage, Numbers, SessionValues, ToClient, ValuesForm, View,
+};
 use crate::timers::Timer;
 use crate::views::Responder;
 
@@ -104,6 +106,7 @@ impl Clients {
     ) {
         let Some(here) = self.connected.get_mut(&client) else { return };
         here.view = View {
+            version: said.version,
             numbers: if meta.seq { Numbers::InMeta } else { Numbers::None },
             notices: meta.notices,
             capabilities: said.capabilities,
@@ -146,6 +149,13 @@ impl Clients {
         if let Some(here) = self.connected.get_mut(&client) {
             here.made.insert(key);
         }
+    }
+
+    /// Returns the version of a client that is connected, or may come back.
+    pub(crate) fn version_of(&self, client: ClientId) -> Version {
+        let here = self.connected.get(&client).map(|here| here.view.version);
+        let away = || self.resumable.get(&client).map(|known| known.version);
+        here.or_else(away).unwrap_or_default()
     }
 
     /// Returns `false` for a client that runs under an agent.
@@ -352,8 +362,10 @@ fn answers(effect: &Effect, to: &Requester) -> bool {
             | ToClient::Search { id, .. }
             | ToClient::Usage { id, .. }
             | ToClient::LogLevel { id, .. }
-            | ToClient::Values(SessionValues { id, .. }) => *id == to.id,
-            ToClient::Read(_) => false,
+            | ToClient::Values(SessionValues { form: ValuesForm::Answer { id, .. }, .. }) => {
+                *id == to.id
+            }
+            ToClient::Values(_) | ToClient::Read(_) => false,
         },
         Effect::Leave { client, id, .. } => *client == to.client && *id == to.id,
         _ => false,

@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::{Id, build, locate};
+use acp_wire::{Id, Version, build, locate};
 use acpd_api::{Answered, Received, Resume, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -38,6 +38,7 @@ const KNOWN: usize = 1_024;
 #[derive(Debug, Default)]
 pub(crate) struct Resumable {
     token: String,
+    pub(super) version: Version,
     pub(super) away: Option<Time>,
     /// Sessions of the last connection, with the order of their attachments.
     pub(super) was_at: BTreeMap<SessionKey, u64>,
@@ -51,13 +52,13 @@ impl Clients {
         known: BTreeMap<String, ClientState>,
         now: Time,
     ) -> Clients {
-        let resumable =
-            (1..).zip(known).map(|(number, (token, ClientState { received, replies }))| {
-                let (away, was_at) = (Some(now), BTreeMap::new());
-                // Numbers that no connection gets.
-                let client = ClientId(u64::MAX - number);
-                (client, Resumable { token, away, was_at, received, replies })
-            });
+        let resumable = (1..).zip(known).map(|(number, (token, state))| {
+            let ClientState { version, received, replies } = state;
+            let (away, was_at) = (Some(now), BTreeMap::new());
+            // Numbers that no connection gets.
+            let client = ClientId(u64::MAX - number);
+            (client, Resumable { token, version, away, was_at, received, replies })
+        });
         Clients { resumable: resumable.collect(), generation, ..Clients::default() }
     }
 
@@ -104,7 +105,8 @@ impl Clients {
         if old.is_some_and(|old| self.counted.remove(&old)) {
             self.counted.insert(client);
         }
-        let known = Resumable { token: token.to_owned(), away: None, ..known };
+        let version = self.version_of(client);
+        let known = Resumable { token: token.to_owned(), version, away: None, ..known };
         self.resumable.insert(client, known);
         if let Some(client) = self.connected.get_mut(&client) {
             client.view.numbers = numbers;
@@ -266,13 +268,14 @@ impl Clients {
     pub(crate) fn commit_received(&mut self, cx: &mut Cx) {
         for client in std::mem::take(&mut self.counted) {
             let Some(known) = self.resumable.get(&client) else { continue };
-            let (token, received) = (known.token.clone(), known.received);
+            let (token, version) = (known.token.clone(), known.version);
+            let received = known.received;
             if known.away.is_none() {
                 let lines = Received { lines: received };
                 let line = build::notification(method::CLIENT_RECEIVED, &lines);
                 cx.send(Effect::Client(client, ToClient::Line(line)));
             }
-            cx.put(Row::Client { token, received });
+            cx.put(Row::Client { token, version, received });
         }
     }
 

@@ -15,6 +15,7 @@
 use std::mem::swap;
 
 use acp_wire::Message;
+use acpd_api::TurnState;
 use bytes::Bytes;
 
 use crate::budget::Budget;
@@ -166,12 +167,14 @@ impl Hub {
         let prompt = Queued { ticket: row.ticket, senders, line, at: row.at };
         match row.state {
             TurnStage::Queued if is_known => session.queue.push_back(prompt),
-            TurnStage::Dispatched { chunk, .. } => {
+            TurnStage::Dispatched { chunk, message, .. } => {
                 let (number, text) = (session.row.prompts, prompt_text(&prompt.line));
+                session.told = TurnState::Working;
                 session.running = Some(Box::new(Running {
                     added: self.requests.steers(row.session).map(Steer::text).collect(),
                     work: Work::recovered(row.cancelling),
                     whole: false,
+                    message,
                     ..Running::new(prompt, (number, chunk), text, self.cx.now, false)
                 }));
                 self.arm_stall(row.session);

@@ -262,6 +262,7 @@ impl OpenQuestion {
         let line = with_own_content(&self.line, &["params", "toolCall", "content"], to.view);
         let public_id = place.row.map_or("", |row| &row.public_id);
         let line = with_known_session(line, public_id, to.view.capabilities.subagents);
+        let line = to.view.version.question(line, place.row.map_or(0, |row| row.prompts));
         if !to.view.notices {
             return line;
         }

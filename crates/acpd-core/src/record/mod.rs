@@ -356,6 +356,9 @@ pub struct PromptKeyRow {
     pub session: SessionKey,
     pub key: String,
     pub turn: u64,
+    /// Position of the prompt in the journal.
+    #[serde(default)]
+    pub message: Seq,
     /// JSON object with the `result` or the `error` of the answer.
     #[serde(skip)]
     pub outcome: Bytes,
@@ -377,7 +380,13 @@ pub enum TurnStage {
     /// Waits for earlier turns or for the session.
     Queued,
     /// Given to a process as line `chunk`.
-    Dispatched { host: HostId, chunk: u64 },
+    Dispatched {
+        host: HostId,
+        chunk: u64,
+        /// Position of the prompt in the journal.
+        #[serde(default)]
+        message: Seq,
+    },
 }
 
 /// Usage as the agent reported it. Outlives its session.

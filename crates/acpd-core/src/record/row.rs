@@ -3,7 +3,7 @@
 //! A row belongs to an owner (an agent, process, session or client). The rows of a process, session
 //! or client are deleted with it.
 
-use acp_wire::Id;
+use acp_wire::{Id, Version};
 use acpd_policy::Remembered;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,8 @@ use crate::record::{
 pub enum Row {
     Client {
         token: String,
+        #[serde(default, skip_serializing_if = "is_first")]
+        version: Version,
         /// Lines that are processed in this or an earlier transaction.
         received: u64,
     },
@@ -77,6 +79,11 @@ pub enum Row {
     Agent(AgentRow),
     Auth(AuthRow),
     Remembered(Remembered),
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_first(version: &Version) -> bool {
+    *version == Version::default()
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use acp_wire::Id;
+use acp_wire::{Id, Version};
 use acpd_policy::Remembered;
 use bytes::Bytes;
 
@@ -67,6 +67,7 @@ pub struct HostState {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientState {
+    pub version: Version,
     pub received: u64,
     pub replies: BTreeMap<Id, ReplyRow>,
 }
@@ -148,8 +149,9 @@ impl Snapshot {
     /// Owners come first in the order of the store.
     pub fn put(&mut self, row: Row) {
         match row {
-            Row::Client { token, received } => {
-                self.clients.entry(token).or_default().received = received;
+            Row::Client { token, version, received } => {
+                let client = self.clients.entry(token).or_default();
+                (client.version, client.received) = (version, received);
             }
             Row::Reply(row) => {
                 if let Some(client) = self.clients.get_mut(&row.token) {

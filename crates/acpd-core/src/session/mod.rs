@@ -80,6 +80,8 @@ pub(crate) struct Session {
     /// Beginning of the last prompt, if its sender wrapped the user's words.
     pub(crate) wrapped: Option<String>,
     pub(crate) why_cut_off: Option<String>,
+    /// The state that clients were told last.
+    pub(crate) told: TurnState,
     /// End of the last reported usage limit.
     pub(crate) limit: Option<Time>,
 }
@@ -274,7 +276,13 @@ impl Session {
     }
 
     pub(crate) fn journal(&self) -> JournalHead<'_> {
-        JournalHead { session: self.row.key, public_id: &self.row.public_id, head: self.head }
+        JournalHead {
+            session: self.row.key,
+            public_id: &self.row.public_id,
+            head: self.head,
+            state: self.told,
+            mode: self.row.mode.as_deref(),
+        }
     }
 
     /// `asks`: a question is open.

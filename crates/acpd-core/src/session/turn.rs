@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::fault::Fault;
-use crate::ids::{Requester, SessionKey, Time};
+use crate::ids::{Requester, Seq, SessionKey, Time};
 use crate::params::raw_at;
 use crate::profile::FailureSign;
 use crate::prompt::{continues, has_yes, idempotency_key, meta, once};
@@ -46,6 +46,10 @@ pub(crate) struct Running {
     pub(crate) number: u64,
     /// Number of the prompt's line in the outbox.
     pub(crate) chunk: u64,
+    /// Position of the prompt in the journal.
+    pub(crate) message: Seq,
+    /// A client knows from an answer that the prompt is in the journal.
+    pub(crate) is_promised: bool,
     pub(crate) key: Option<String>,
     pub(crate) work: Work,
     /// `None` if this daemon has not seen the cancel.
@@ -140,6 +144,8 @@ impl Running {
             prompt: Queued { line: kept, ..prompt },
             number,
             chunk,
+            message: 0,
+            is_promised: false,
             work: Work::Running { touched: false },
             cut_short: None,
             last_line: now,

@@ -4,13 +4,16 @@
 //! falls behind sees the same lines.
 
 mod fold;
+mod values;
+pub(crate) mod version2;
 
 use std::borrow::Cow;
 use std::fmt;
 
-use acp_wire::{StateKey, build, locate, remove_member, set_member, splice, str_at};
+use acp_wire::{StateKey, Version, build, locate, remove_member, set_member, splice, str_at};
 use acpd_api::{
-    ClientName, LinePosition, NAMESPACE, Reseed, RestoreLevel, Restored, Skipped, Untrusted, method,
+    ClientName, LinePosition, NAMESPACE, Reseed, RestoreLevel, Restored, Skipped, TurnState,
+    Untrusted, method,
 };
 use bytes::Bytes;
 use serde_json::json;
@@ -20,11 +23,14 @@ use crate::ids::{ClientId, InteractionId, Seq, SessionKey};
 use crate::input::{Numbers, Read, View};
 use crate::record::{EventKind, EventRow, ReadStyle};
 
+/// The end of a journal, and what a client must know of its session there.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JournalHead<'a> {
     pub(crate) session: SessionKey,
     pub(crate) public_id: &'a str,
     pub(crate) head: Seq,
+    pub(crate) state: TurnState,
+    pub(crate) mode: Option<&'a str>,
 }
 
 /// A connected client that may decide for a person, so agents may ask it.
@@ -37,18 +43,15 @@ pub(crate) struct Responder<'a> {
 
 /// Returns `None` for a hidden line. `update`: the kind of the update, if the caller has read it.
 /// `session`: the public id of the journal's session.
-pub fn render(
-    line: &Bytes,
-    kind: EventKind,
-    update: Option<&str>,
-    seq: Seq,
-    session: &str,
-    view: &View,
-) -> Option<Bytes> {
-    let line = match kind {
-        EventKind::Notice if !view.notices => missing_in_words(line)?,
-        EventKind::Banner if view.notices => return None,
-        _ => downgrade(line, kind, update, view)?,
+pub fn render(row: &EventRow, update: Option<&str>, session: &str, view: &View) -> Option<Bytes> {
+    let (line, kind, seq) = (&row.line, row.kind, row.seq);
+    let line = match (view.version, kind) {
+        (Version::V2, _) => version2::render(row, view)?,
+        (Version::V1, EventKind::Notice) if !view.notices => {
+            missing_in_words(line).map(|(session, text)| sentence(&session, &text))?
+        }
+        (Version::V1, EventKind::Banner) if view.notices => return None,
+        (Version::V1, _) => downgrade(line, kind, update, view)?,
     };
     let line = if view.max_line > 0 && line.len() as u64 > view.max_line {
         skipped(&line, view)?
@@ -62,16 +65,19 @@ pub fn render(
     })
 }
 
+/// Begins acpd's sentences among those of the agent.
+const OWN_VOICE: &str = "[acpd] ";
+
 /// Returns a sentence of acpd for clients without notices.
 pub(crate) fn sentence(session: &str, text: &str) -> Bytes {
-    let content = json!({ "type": "text", "text": format!("[acpd] {text}\n\n") });
+    let content = json!({ "type": "text", "text": format!("{OWN_VOICE}{text}\n\n") });
     let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
     build::notification("session/update", &json!({ "sessionId": session, "update": update }))
 }
 
-/// Describes a restore that lost a part of the conversation. Daemons before the member `gets`
-/// journalled the sentence itself.
-fn missing_in_words(line: &Bytes) -> Option<Bytes> {
+/// Describes a restore that lost a part of the conversation of a session. Daemons before the member
+/// `gets` journalled the sentence itself.
+fn missing_in_words(line: &Bytes) -> Option<(String, String)> {
     if str_at(line, &["method"])? != method::RESTORED {
         return None;
     }
@@ -93,7 +99,7 @@ fn missing_in_words(line: &Bytes) -> Option<Bytes> {
         ),
         _ => return None,
     };
-    Some(sentence(restored.session_id.raw(), &text))
+    Some((restored.session_id.into_raw(), text))
 }
 
 /// A subagent's line also gets the id of the session that numbers it.
@@ -209,7 +215,7 @@ pub(crate) fn text_item(text: &str) -> Bytes {
     json!({ "type": "content", "content": content }).to_string().into()
 }
 
-pub fn without_boolean_options(json: &Bytes, path: &[&str]) -> Bytes {
+pub(crate) fn without_boolean_options(json: &Bytes, path: &[&str]) -> Bytes {
     without_type(json, path, "boolean")
 }
 
@@ -247,7 +253,9 @@ impl Read {
     pub fn show(&self, rows: Vec<EventRow>) -> Vec<Bytes> {
         let is_load = self.style == ReadStyle::History;
         let rows = if is_load { fold::fold(rows, self.view.max_line) } else { rows };
-        rows.iter().filter_map(|row| self.show_one(row)).collect()
+        let is_past =
+            |row: &EventRow| is_load && self.view.version.tells_states() && version2::is_state(row);
+        rows.iter().filter(|row| !is_past(row)).filter_map(|row| self.show_one(row)).collect()
     }
 
     /// Returns `None` for a hidden line.
@@ -255,7 +263,7 @@ impl Read {
         if row.origin.is_some() && row.origin == self.origin {
             return None;
         }
-        render(&row.line, row.kind, None, row.seq, &self.public_id, &self.view)
+        render(row, None, &self.public_id, &self.view)
     }
 }
 

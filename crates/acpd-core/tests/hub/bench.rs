@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use acp_wire::{ErrorObject, Id, Message, StateKey, build};
+use acp_wire::{ErrorObject, Id, Message, StateKey, Version, build};
 use acpd_api::{DaemonInfo, Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, Delegation, Limits, Profile, Reseed, TimeZone};
@@ -11,8 +11,7 @@ use acpd_core::record::{
 };
 use acpd_core::{
     Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Hub, Input, LeftProcess,
-    LogPage, ReadStyle, Search, SessionValues, StatusPart, StopStep, TerminalTail, ToClient,
-    ToHost,
+    LogPage, ReadStyle, Search, StatusPart, StopStep, TerminalTail, ToClient, ToHost,
 };
 use acpd_policy::Policy;
 use bytes::Bytes;
@@ -31,6 +30,8 @@ pub(crate) struct Bench {
     /// Connections that the hub has closed.
     pub(crate) closed: Vec<ClientId>,
     inbox: BTreeMap<ClientId, Vec<Bytes>>,
+    /// Clients that speak version 2.
+    pub(crate) second: BTreeSet<ClientId>,
     /// Clients that do not read the rows which they watch.
     pub(crate) slow: BTreeSet<ClientId>,
     heard: Vec<Value>,
@@ -141,6 +142,7 @@ impl Bench {
             policy,
             line_limit: 1_000_000,
             max_clients: 64,
+            newest: Version::V2,
             cold_starts: 2,
             hooks: [HookEvent::Permission, HookEvent::TurnEnd, HookEvent::Crash, HookEvent::Login]
                 .into(),
@@ -166,6 +168,7 @@ impl Bench {
             config,
             closed: Vec::new(),
             inbox: BTreeMap::new(),
+            second: BTreeSet::new(),
             slow: BTreeSet::new(),
             heard: Vec::new(),
             spawned: Vec::new(),
@@ -363,31 +366,10 @@ impl Bench {
                 };
                 self.deliver(client, line);
             }
-            Effect::Client(
-                client,
-                ToClient::Values(SessionValues { id, session, extra, mode, .. }),
-            ) => {
-                let mut members: Vec<String> = self
-                    .values
-                    .iter()
-                    .filter(|((of, _), _)| *of == session)
-                    .map(|((_, key), json)| {
-                        format!("\"{}\":{}", key.as_str(), String::from_utf8_lossy(json))
-                    })
-                    .collect();
-                if !extra.is_empty() {
-                    members.push(extra);
-                }
-                let line = format!("{{\"id\":{id},\"result\":{{{}}}}}", members.join(","));
-                let line = match mode {
-                    Some(mode) if line.contains("currentModeId") => acp_wire::set_member(
-                        &Bytes::from(line),
-                        &["result", "modes", "currentModeId"],
-                        json!(mode).to_string().as_bytes(),
-                    ),
-                    _ => Bytes::from(line),
-                };
-                self.deliver(client, line);
+            Effect::Client(client, ToClient::Values(asked)) => {
+                let values = self.values.iter().filter(|((of, _), _)| *of == asked.session);
+                let values: Vec<_> = values.map(|((_, key), json)| (*key, json.clone())).collect();
+                self.deliver(client, asked.line(&values));
             }
             Effect::Client(client, ToClient::Read(read)) => {
                 let mut rows = self.journal.get(&read.session).cloned().unwrap_or_default();
@@ -537,7 +519,9 @@ impl Bench {
     fn deliver(&mut self, client: ClientId, line: Bytes) {
         if !self.lenient {
             let value: Value = serde_json::from_slice(&line).expect("the hub sends JSON");
-            schema::check_to_client(&value);
+            let is_second = self.second.contains(&client);
+            let check = if is_second { schema::check_to_second } else { schema::check_to_client };
+            check(&value);
         }
         self.inbox.entry(client).or_default().push(line);
     }

@@ -77,7 +77,7 @@ impl Follower {
         let rows =
             rows.filter(move |row| !row.origin.as_ref().is_some_and(|of| of.ends_with(&own)));
         rows.filter_map(move |row| {
-            let line = render(&row.line, row.kind, None, row.seq, self.session, &view)?;
+            let line = render(row, None, self.session, &view)?;
             Some((row.seq, String::from_utf8(line.to_vec()).expect("text")))
         })
     }

@@ -62,6 +62,7 @@ mod unwedging;
 mod unwritten;
 mod usage;
 mod usage_limits;
+mod version2;
 mod views;
 mod watch;
 mod ways_out;

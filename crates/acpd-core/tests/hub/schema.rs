@@ -1,6 +1,6 @@
 //! Everything that the hub originates is in the official schema.
 
-use agent_client_protocol_schema::v1;
+use agent_client_protocol_schema::{v1, v2};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -90,5 +90,29 @@ fn check_result(result: &Value) {
         reads::<v1::InitializeResponse>(result);
     } else if result["sessions"][0].get("archived").is_some() {
         reads::<v1::ListSessionsResponse>(result);
+    }
+}
+
+/// Like [`check_to_client`], for a client of version 2.
+pub(crate) fn check_to_second(line: &Value) {
+    check_id(line);
+    match line["method"].as_str() {
+        Some("session/update") => conforms::<v2::UpdateSessionNotification>(line),
+        Some("session/request_permission") => conforms::<v2::RequestPermissionRequest>(line),
+        Some("elicitation/create") => conforms::<v2::CreateElicitationRequest>(line),
+        Some(_) => {}
+        None => {
+            let result = &line["result"];
+            let has = |name: &str| result.get(name).is_some();
+            if has("capabilities") {
+                reads::<v2::InitializeResponse>(result);
+            } else if has("messageId") {
+                reads::<v2::PromptResponse>(result);
+            } else if has("sessionId") {
+                reads::<v2::NewSessionResponse>(result);
+            } else if has("configOptions") {
+                reads::<v2::ResumeSessionResponse>(result);
+            }
+        }
     }
 }

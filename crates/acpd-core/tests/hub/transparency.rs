@@ -626,7 +626,7 @@ const HANDLED: &str = "initialize session/new session/load session/resume sessio
     session/status session/set_title _session/steering session/inject session/request_permission \
     fs/read_text_file fs/write_text_file terminal/create terminal/output terminal/wait_for_exit \
     terminal/kill terminal/release elicitation/create elicitation/complete mcp/message \
-    $/cancel_request $/cancelRequest";
+    auth/login auth/logout tool_call/cancel terminal/cancel $/cancel_request $/cancelRequest";
 
 /// So that a method that is added to the protocol is added here.
 #[test]

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use acp_wire::acp::ClientCapabilities;
-use acp_wire::{locate, str_at};
+use acp_wire::{Version, locate, str_at};
 use acpd_api::{NAMESPACE, method};
 use acpd_core::ids::ClientId;
 use acpd_core::record::{EventKind, EventRow};
@@ -91,6 +91,7 @@ const UPDATES: [&str; 12] = [
 fn view() -> impl Strategy<Value = View> {
     let long = prop_oneof![Just(0), Just(200_u64)];
     (any::<[bool; 6]>(), long).prop_map(|(has, max_line)| View {
+        version: Version::V1,
         numbers: Numbers::InMeta,
         notices: has[0],
         capabilities: ClientCapabilities {
@@ -326,8 +327,7 @@ impl Scene {
         assert!(seq > place.seen, "{seer:?}: {line}");
         let row = &self.rows()[seq as usize - 1];
         assert!(self.shows(who, place, row), "{seer:?}: {line}");
-        let shown =
-            render(&row.line, row.kind, None, row.seq, "s", &seer.view).expect("it is shown");
+        let shown = render(row, None, "s", &seer.view).expect("it is shown");
         let is_call = call(bytes).is_some() && seq <= place.history;
         if line.as_bytes() == &shown[..] && !is_call {
             self.nothing_missing(who, seq);
@@ -355,7 +355,7 @@ impl Scene {
             let own = format!(".{}", seer.client.0);
             row.origin.as_ref().is_some_and(|origin| origin.ends_with(&own))
         };
-        !hidden && render(&row.line, row.kind, None, row.seq, "s", &seer.view).is_some()
+        !hidden && render(row, None, "s", &seer.view).is_some()
     }
 
     /// The client has seen every line before this one that is for it.

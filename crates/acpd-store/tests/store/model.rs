@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::{Id, StateKey};
+use acp_wire::{Id, StateKey, Version};
 use acpd_api::{Amount, AuthSource, AuthState, Cost, RestoreLevel, Tokens, Usage};
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
@@ -323,7 +323,11 @@ fn forked() -> impl Strategy<Value = Forked> {
 fn turn_row() -> impl Strategy<Value = TurnRow> {
     let state = prop_oneof![
         Just(TurnStage::Queued),
-        (host(), 0..6_u64).prop_map(|(host, chunk)| TurnStage::Dispatched { host, chunk }),
+        (host(), 0..6_u64, 0..6_u64).prop_map(|(host, chunk, message)| TurnStage::Dispatched {
+            host,
+            chunk,
+            message
+        }),
     ];
     let cancelling = option::of(select(vec![Canceller::Client, Canceller::Acpd]));
     let sender = (token(), id()).prop_map(|(token, id)| Sender { token, id });
@@ -342,8 +346,14 @@ fn turn_row() -> impl Strategy<Value = TurnRow> {
 
 fn prompt_key_row() -> impl Strategy<Value = PromptKeyRow> {
     let key = prop_oneof![text(), select(vec!["k".to_owned(), "K".to_owned()])];
-    let row = (session(), key, any::<u64>(), bytes());
-    row.prop_map(|(session, key, turn, outcome)| PromptKeyRow { session, key, turn, outcome })
+    let row = (session(), key, any::<[u64; 2]>(), bytes());
+    row.prop_map(|(session, key, [turn, message], outcome)| PromptKeyRow {
+        session,
+        key,
+        turn,
+        message,
+        outcome,
+    })
 }
 
 /// A record about a process.
@@ -377,7 +387,8 @@ fn client_record() -> impl Strategy<Value = Record> {
         Remembered { id, agent, workspace, subject, verdict: Verdict::Allow, at: at.0 }
     });
     let row = prop_oneof![
-        3 => (token(), any::<u64>()).prop_map(|(token, received)| Row::Client { token, received }),
+        3 => (token(), select(vec![Version::V1, Version::V2]), any::<u64>())
+            .prop_map(|(token, version, received)| Row::Client { token, version, received }),
         4 => reply_row.prop_map(Row::Reply),
         2 => auth_row().prop_map(Row::Auth),
         2 => remembered.prop_map(Row::Remembered),

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use acp_wire::Version;
 use acpd_core::Frozen;
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
@@ -211,7 +212,7 @@ pub(crate) fn asked(id: u64, host: u64, params: &str) -> Record {
 
 /// A client that may come back.
 pub(crate) fn client(token: &str, received: u64) -> Record {
-    Record::Put(Row::Client { token: token.to_owned(), received })
+    Record::Put(Row::Client { token: token.to_owned(), version: Version::V1, received })
 }
 
 /// An answer for it.

@@ -609,7 +609,7 @@ impl Client {
             _ => None,
         };
         let is_call = !update["toolCallId"].is_null();
-        let shown = render(&row.line, row.kind, None, seq, session, &self.view);
+        let shown = render(row, None, session, &self.view);
         // The last update of a call may have all that the earlier ones had.
         let first = if shown.as_ref() == Some(bytes) && !(is_call && loaded.is_some()) {
             seq
@@ -701,7 +701,7 @@ impl Client {
     ) -> Result<(), String> {
         for seq in after + 1..before {
             let row = committed(session, seq, store)?;
-            let hidden = render(&row.line, row.kind, None, seq, session, &self.view).is_none()
+            let hidden = render(row, None, session, &self.view).is_none()
                 || (history && matches!(row.kind, EventKind::State(_) | EventKind::Live));
             if !hidden && !self.is_its_own(row) {
                 let line = String::from_utf8_lossy(&row.line);

@@ -149,7 +149,7 @@ fn tables(out: &mut String, snapshot: &Snapshot) -> fmt::Result {
     for ((SessionKey(session), ticket), row) in &snapshot.turns {
         let stage = match row.state {
             TurnStage::Queued => "queued".to_owned(),
-            TurnStage::Dispatched { host, chunk } => format!("dispatched {} {chunk}", host.0),
+            TurnStage::Dispatched { host, chunk, .. } => format!("dispatched {} {chunk}", host.0),
         };
         let cancelling = row.cancelling.map(|by| match by {
             Canceller::Client => "client",

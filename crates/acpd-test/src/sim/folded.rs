@@ -33,7 +33,7 @@ pub(super) fn first_of_message(
         };
         rest = before;
         let line = set_member(&row.line, &path, whole_text.to_string().as_bytes());
-        let shown = render(&line, row.kind, None, seq, session, view);
+        let shown = render(&EventRow { line, seq, ..row.clone() }, None, session, view);
         if rest.is_empty() && shown.as_ref() == Some(bytes) {
             return Ok(first);
         }

@@ -212,12 +212,9 @@ impl Store {
         (rows, upto)
     }
 
-    pub(super) fn values(&self, session: SessionKey) -> Vec<String> {
+    pub(super) fn values(&self, session: SessionKey) -> Vec<(ValueKey, Bytes)> {
         let all = self.values.iter().filter(|((of, _), _)| *of == session);
-        all.map(|((_, key), json)| {
-            format!("\"{}\":{}", key.as_str(), String::from_utf8_lossy(json))
-        })
-        .collect()
+        all.map(|((_, key), json)| (*key, json.clone())).collect()
     }
 }
 

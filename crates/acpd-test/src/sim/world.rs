@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::acp::Steering;
-use acp_wire::{Body, Id, build};
+use acp_wire::{Body, Id, Version, build};
 use acpd_api::HookEvent::{Crash, Login, Permission, TurnEnd};
 use acpd_core::ids::{ClientId, HostId, SessionKey, Time};
 use acpd_core::profile::{Config, OnLost, Profile, Sharing};
 use acpd_core::record::{Record, TurnStage};
 use acpd_core::{
-    Batch, ClientEvent, ClientOrigin, Effect, Hub, Input, LogPage, SessionValues, StatusPart,
-    ToClient, ToHost,
+    Batch, ClientEvent, ClientOrigin, Effect, Hub, Input, LogPage, StatusPart, ToClient, ToHost,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -165,6 +164,7 @@ impl World {
             policy: acpd_core::profile::Policy::default(),
             line_limit: 1 << 20,
             max_clients: 1 << 10,
+            newest: Version::V2,
             cold_starts: self.cold_starts,
             hooks: [Permission, TurnEnd, Crash, Login].into(),
             keep_deleted: self.keep_deleted,
@@ -517,14 +517,7 @@ impl World {
                     Some(Input::Client(id, ClientEvent::ReadDone { session: read.session, upto }));
                 read.show(rows)
             }
-            ToClient::Values(SessionValues { id, session, extra, .. }) => {
-                let mut members = self.store.values(session);
-                if !extra.is_empty() {
-                    members.insert(0, extra);
-                }
-                let result = format!("{{{}}}", members.join(","));
-                vec![Bytes::from(format!("{{\"id\":{id},\"result\":{result}}}"))]
-            }
+            ToClient::Values(asked) => vec![asked.line(&self.store.values(asked.session))],
             ToClient::Status { id, mut status, part } => vec![match part {
                 StatusPart::All(_) => build::response(&id, &status),
                 StatusPart::Agents => build::response(&id, &status.agents),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use acp_wire::Version;
 use acpd_api::{Cost, HookEvent};
 pub use acpd_core::profile::WhenOver;
 use schemars::JsonSchema;
@@ -45,6 +46,9 @@ pub struct Daemon {
     /// How many clients may be connected at once. Commands that only look or manage do not count.
     #[serde(with = "As::<Whole<u32, 1>>")]
     pub max_clients: u32,
+    /// The versions of the protocol that clients may speak. `"1"` is always one of them; `"2"` is a preview.
+    #[serde(with = "As::<Each<OneOf<Version>>>")]
+    pub protocols: Vec<Version>,
     /// How many agents may be started at the same time. The others wait for their turn: first come
     /// those that somebody waits for, then those with a session that somebody has open.
     #[serde(with = "As::<Whole<u32, 1>>")]

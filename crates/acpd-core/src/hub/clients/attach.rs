@@ -6,10 +6,11 @@ use serde_json::json;
 
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, Requester, Seq, SessionKey};
-use crate::input::{Effect, ReadStyle, SessionValues, ToClient};
+use crate::input::{Effect, ReadStyle, SessionValues, ToClient, ValuesForm};
 use crate::record::ReplyRow;
 use crate::session::Session;
 use crate::timers::Timer;
+use crate::views::{JournalHead, version2};
 
 /// Returns the member of an answer that lists MCP servers which the session did not get.
 pub(crate) fn ignored_servers(names: &[String]) -> String {
@@ -56,12 +57,21 @@ impl Hub {
         style: ReadStyle,
         extra: String,
     ) {
+        let JournalHead { public_id, state, .. } = self.sessions[&key].journal();
+        let mut now = Vec::new();
+        if self.clients.version_of(to.client).tells_states() {
+            let ends = style == ReadStyle::History;
+            now.extend(ends.then(|| (to.client, version2::replay_complete(public_id))));
+            now.push((to.client, version2::state_update(public_id, state)));
+        }
         if style == ReadStyle::History {
             self.attach(to.client, key, Role::Controller, Some(after), style);
+            self.send_lines(Some(key), now);
             self.send_values(to, key, extra);
         } else {
             // A client that comes back must know its place in the journal before it has the answer.
             self.clients.tell_cursor(&mut self.cx, to.client, self.sessions[&key].journal());
+            self.send_lines(Some(key), now);
             self.send_values(to, key, extra);
             self.attach(to.client, key, Role::Controller, None, style);
             let journal = self.sessions[&key].journal();
@@ -72,11 +82,11 @@ impl Hub {
     pub(crate) fn send_values(&mut self, to: &Requester, key: SessionKey, extra: String) {
         let Some(client) = self.clients.get(&to.client) else { return };
         let values = ToClient::Values(SessionValues {
-            id: to.id.clone(),
+            form: ValuesForm::Answer { id: to.id.clone(), extra },
             session: key,
             mode: self.sessions[&key].row.mode.clone(),
-            extra,
             boolean_options: client.view.capabilities.boolean_options,
+            version: client.view.version,
         });
         let behind = Some(self.end_of(key));
         self.clients.respond_with(&mut self.cx, to, behind, values);
@@ -110,6 +120,7 @@ impl Hub {
         let own = own.to_string();
         result = set_member(&result, &[session[0], "_meta", NAMESPACE], own.as_bytes());
         result = self.with_own_logins(to.client, profile, &result);
+        result = self.clients.version_of(to.client).initialized(result);
         let mut line = build::response(&to.id, &json!(null));
         line = set_member(&line, &["result"], &result);
         self.respond(to, None, line);

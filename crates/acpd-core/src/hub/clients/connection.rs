@@ -30,10 +30,10 @@ impl Hub {
                 .hint("open another connection"));
         }
         let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
-        let asked =
-            ClientInitialize::from_raw(params).map_err(|e| Fault::invalid(e.to_string()))?;
+        let asked = ClientInitialize::from_raw(params, self.cx.config.newest)
+            .map_err(|e| Fault::invalid(e.to_string()))?;
         if asked.protocol_version == 0 {
-            return Err(Fault::version(asked.protocol_version));
+            return Err(Fault::version(asked.protocol_version, self.cx.config.newest));
         }
         let mut meta: ClientMeta = own_meta(asked.meta)?;
         let usual = || self.cx.config.agent_for(meta.cwd.as_deref()).to_owned();
@@ -81,7 +81,8 @@ impl Hub {
             if let Some(token) = self.clients.one_too_many(waited) {
                 self.forget_resumable(&token);
             }
-            self.cx.put(Row::Client { token: token.clone(), received: 0 });
+            let version = self.clients.version_of(client);
+            self.cx.put(Row::Client { token: token.clone(), version, received: 0 });
         }
         let numbers = if positions { Numbers::InFront } else { Numbers::InMeta };
         self.clients.name(client, &token, numbers);

@@ -17,7 +17,8 @@
 
 use std::mem::{replace, take};
 
-use acp_wire::acp::{PromptParams, cancelled_request};
+use acp_wire::acp::{PromptParams, SetModeParams, cancelled_request};
+use acp_wire::dialect::{MODE_OPTION, Request};
 use acp_wire::{Body, ErrorObject, Head, Id, Malformed, Message, Outcome, build, code, str_at};
 use acpd_api::method::{CLIENT_LEAVE, DAEMON_RESTART, DAEMON_STOP, MethodEffect, SESSION_LOG};
 use acpd_api::{Reason, Role, is_own, method};
@@ -31,6 +32,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::{Accepted, Batch, Effect, ReadStyle, ToClient};
 use crate::mcp::client_servers::{CallEnd, MESSAGE};
+use crate::params::raw_at;
 use crate::process::slot::{WaitFor, Waiting};
 use crate::record::Dormant;
 
@@ -79,20 +81,30 @@ impl Hub {
             }
             Ok(Message::Request { id, method, params }) => {
                 let to = Requester::new(client, id);
-                let asked = Asked { to: &to, method: &method, params, line };
+                let own = self.clients.version_of(client).request(&method, line);
+                let asked = match &own {
+                    Ok(Some(Request { method, line })) => {
+                        Asked { to: &to, method, params: raw_at(line, &["params"]), line }
+                    }
+                    Ok(None) | Err(_) => Asked { to: &to, method: &method, params, line },
+                };
+                let (method, forbidden) = (asked.method, own.as_ref().err());
                 // Reactions to an evicted connection are no part of the request.
                 self.route();
                 let before = take(&mut self.cx.out);
-                let accepted = self.accept(&to, &method);
+                let accepted = self.accept(&to, method);
                 if let Err(fault) = &accepted {
                     self.send_lines(None, [(client, build::error(&to.id, &fault.object()))]);
+                } else if let Some(error) = forbidden {
+                    let fault = Fault::invalid(&error.message).with_code(error.code);
+                    self.refuse(&to, &fault);
                 } else if let Err(fault) = self.client_asked(asked) {
                     self.refuse(&to, &fault);
                 }
                 self.route();
                 let mut served = replace(&mut self.cx.out, before);
                 // A log shows the journal, so it waits for lines that are being written.
-                let only_reads = is_reading(&method) && method != SESSION_LOG;
+                let only_reads = is_reading(method) && method != SESSION_LOG;
                 let from_memory = (only_reads || accepted.is_err()) && served.records.is_empty();
                 if self.cx.is_failing() || from_memory {
                     // Do not wait for the store, which may be about to fail.
@@ -250,10 +262,32 @@ impl Hub {
                     return Err(self.session(key).lost_fault());
                 }
                 self.ensure_attached(to.client, key);
-                self.relay_later(asked, key);
+                if let Some(line) = self.as_mode(&asked, key) {
+                    let params = raw_at(&line, &["params"]);
+                    let asked = Asked { to, method: "session/set_mode", params, line: &line };
+                    self.relay_later(asked, key);
+                } else {
+                    self.relay_later(asked, key);
+                }
             }
         }
         Ok(())
+    }
+
+    /// Returns the change of the session's mode that a client asks for as a change of an option,
+    /// because its version has no modes.
+    fn as_mode(&self, asked: &Asked<'_>, key: SessionKey) -> Option<Bytes> {
+        let Asked { to, method, line, .. } = asked;
+        let of = |name| str_at(line, &["params", name]);
+        let row = &self.session(key).row;
+        let is_mode = *method == "session/set_config_option"
+            && self.clients.version_of(to.client).has_modes_as_option()
+            && of("configId").as_deref() == Some(MODE_OPTION)
+            && row.mode.is_some()
+            && !row.options.contains_key(MODE_OPTION);
+        let mode = of("value").filter(|_| is_mode)?;
+        let params = SetModeParams { session_id: &row.public_id, mode_id: &mode };
+        Some(build::request(&to.id, "session/set_mode", &params))
     }
 
     fn ensure_attached(&mut self, client: ClientId, key: SessionKey) {

@@ -1,7 +1,8 @@
 //! Sessions that clients create, open, close and delete.
 
 use acp_wire::acp::SessionParams;
-use acpd_api::{LoadMeta, NewSessionMeta, Reason};
+use acp_wire::code;
+use acpd_api::{LoadMeta, NewSessionMeta, Reason, TurnState};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -16,6 +17,8 @@ use crate::process::slot::{Asker, WaitFor};
 use crate::profile::ClosedBy;
 use crate::record::{Dormant, NewSession};
 use crate::session::kin::with_parent;
+use crate::session::turn::Queued;
+use crate::views::{JournalHead, version2};
 
 impl Hub {
     pub(crate) fn name_is_taken(
@@ -93,10 +96,33 @@ impl Hub {
         let is_owner = self.clients.owner(key) == Some(client);
         let for_all =
             is_owner && self.profile_of(self.session(key).slot).closed_by == ClosedBy::Owner;
+        let closes = for_all || self.other_users(client, key) == 0;
+        if self.clients.version_of(client).tells_states() {
+            self.end_for(client, key, closes);
+        }
         self.detach(client, key);
-        if for_all || self.other_users(client, key) == 0 {
+        if closes {
             self.close_session(key);
             self.forget_unless_kept(key);
+        }
+    }
+
+    /// Takes back the client's prompts that wait, and ends the turn for it if the session closes:
+    /// the client gets nothing of the session after it has left.
+    fn end_for(&mut self, client: ClientId, key: SessionKey, closes: bool) {
+        let fault =
+            Fault::new(Reason::Interrupted, "the session was closed before the prompt's turn");
+        let fault = fault.with_code(code::CANCELLED);
+        let is_its = |prompt: &Queued| prompt.senders.iter().any(|to| to.client == client);
+        while let Some(place) = self.session(key).queue.iter().position(is_its)
+            && let Some(prompt) = self.session_mut(key).queue.remove(place)
+        {
+            self.drop_prompt(key, &prompt, &fault);
+        }
+        let JournalHead { public_id, state, .. } = self.sessions[&key].journal();
+        if closes && state != TurnState::Idle {
+            let line = version2::cancelled(public_id);
+            self.send_lines(Some(key), [(client, line)]);
         }
     }
 

@@ -341,6 +341,12 @@ impl Hub {
                 }
             }
         }
+        let sets = ["session/set_mode", "session/set_config_option"].contains(&method);
+        if let (Outcome::Result(_), Some(key)) = (outcome, known.filter(|_| sets))
+            && self.clients.version_of(to.client).has_modes_as_option()
+        {
+            return self.send_values(&to, key, String::new());
+        }
         let mut line = self.for_client(slot, &to, line);
         if let Some(key) = known {
             line = self.sessions.to_public_id_in_error(key, line);

@@ -54,6 +54,12 @@ impl Hub {
     pub(crate) fn tell_state(&mut self, key: SessionKey) {
         let line = self.state_line(key);
         self.clients.tell_attached(&mut self.cx, key, &line);
+        let state = self.session(key).turn_state(self.questions.are_asked(key));
+        let session = self.sessions.session_mut(key);
+        if session.told != state {
+            session.told = state;
+            self.clients.tell_turn_state(&mut self.cx, session.journal());
+        }
     }
 
     pub(crate) fn state_line(&self, key: SessionKey) -> Bytes {
@@ -119,9 +125,9 @@ impl Hub {
         let seq = session.head;
         let entity = session.messages.note_line((kind, update), &line, seq, session.row.prompts);
         let cx = &mut self.cx;
-        self.clients.show(cx, session.journal(), (kind, update, &line), origin);
-        let (at, origin) = (cx.now, origin.map(|client| self.clients.origin_of(cx, client)));
-        let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin, entity };
+        let (at, by) = (cx.now, origin.map(|client| self.clients.origin_of(cx, client)));
+        let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin: by, entity };
+        self.clients.show(cx, session.journal(), (&row, update), origin);
         cx.record(Record::Event(row));
     }
 }

@@ -65,6 +65,7 @@ impl Hub {
             line = set_member(&line, &["result", "sessionId"], id.as_bytes());
         }
         let to = new.to;
+        line = self.clients.version_of(to.client).opened(line);
         if new.fork.is_some() {
             // A client that comes back must know its place in the journal before it has the answer.
             let journal = self.sessions[&key].journal();

@@ -13,6 +13,7 @@
 //! Architecture invariant: a prompt with a key is executed at most once in its session, over any
 //! number of clients, daemons and processes.
 
+use acp_wire::dialect::message_id;
 use acp_wire::{ErrorObject, Id, build};
 use acpd_api::{NAMESPACE, PromptRepeated, method};
 use bytes::Bytes;
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::clients::Served;
 use crate::hub::Hub;
-use crate::ids::{ClientId, Requester, SessionKey};
+use crate::ids::{ClientId, Requester, Seq, SessionKey};
 use crate::process::slot::Asker;
 use crate::prompt::{has_yes, idempotency_key, without_continues, without_once};
 use crate::record::PromptKeyRow;
@@ -54,15 +55,21 @@ impl Hub {
         key: &str,
         allows: bool,
     ) -> bool {
+        let wants_insertion = self.clients.version_of(to.client).answers_insertion();
         if let Some(row) = self.prompt_keys.get(&(session, key.to_owned())) {
-            let (line, turn) = (answer_again(&to.id, row), row.turn);
+            let again = if wants_insertion {
+                inserted(&to.id, row.message)
+            } else {
+                answer_again(&to.id, row)
+            };
+            let (line, turn) = (again, row.turn);
             self.tell_repeated(to.client, session, turn);
             self.respond(to, Some(session), line);
             return true;
         }
         let of = self.session_mut(session);
         let running = of.running.as_mut().filter(|turn| turn.key.as_deref() == Some(key));
-        let turn = running.as_ref().map(|turn| turn.number);
+        let turn = running.as_ref().map(|turn| (turn.number, turn.message));
         let is_it =
             |line: &[u8]| idempotency_key(line).is_ok_and(|own| own.as_deref() == Some(key));
         let place = of.queue.iter().position(|prompt| is_it(&prompt.line));
@@ -73,15 +80,21 @@ impl Hub {
         };
         // Only the first sender consented. A client that joins without consent ends it.
         let is_other = prompt.senders.first().is_none_or(|first| first.client != to.client);
-        prompt.senders.push(to.clone());
+        let waits = turn.is_none() || !wants_insertion;
+        if waits {
+            prompt.senders.push(to.clone());
+        }
         let ends_yes = is_other && !allows && has_yes(&prompt.line);
         if ends_yes {
             prompt.line = without_once(&prompt.line);
         }
-        if let Some(turn) = turn {
+        if let Some((turn, message)) = turn {
             let line = ends_yes.then(|| prompt.line.clone());
             self.save_turn(session, line);
             self.tell_repeated(to.client, session, turn);
+            if !waits {
+                self.respond(to, Some(session), inserted(&to.id, message));
+            }
             return true;
         }
         let place = place.unwrap_or_default();
@@ -101,6 +114,11 @@ impl Hub {
             build::notification(method::PROMPT_REPEATED, &PromptRepeated { session_id, turn });
         self.clients.tell(&mut self.cx, client, &line);
     }
+}
+
+/// The answer that a prompt is in the journal, for versions in which it does not wait for the turn.
+pub(crate) fn inserted(id: &Id, message: Seq) -> Bytes {
+    build::response(id, &json!({ "messageId": message_id(message) }))
 }
 
 fn answer_again(id: &Id, row: &PromptKeyRow) -> Bytes {

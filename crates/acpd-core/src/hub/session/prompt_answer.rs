@@ -88,7 +88,7 @@ impl Hub {
         }
         // An agent that only asked for a login has done nothing for the prompt.
         let is_undone = refusal == Some(Refusal::NeedsLogin) && !work.is_touched();
-        if !is_undone || is_cancelled {
+        if !is_undone || is_cancelled || turn.is_promised {
             self.keep_outcome(key, &turn, &outcome, fault.as_ref());
         }
         for sender in turn.prompt.senders {

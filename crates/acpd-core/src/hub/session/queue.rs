@@ -167,7 +167,7 @@ impl Hub {
     pub(crate) fn save_turn(&mut self, key: SessionKey, line: Option<Bytes>) {
         let Session { row, running, .. } = self.session(key);
         let (Some(host), Some(running)) = (row.host, running) else { return };
-        let state = TurnStage::Dispatched { host, chunk: running.chunk };
+        let state = TurnStage::Dispatched { host, chunk: running.chunk, message: running.message };
         let (ticket, cancelling) = (running.prompt.ticket, running.work.canceller());
         let row = TurnRow { cancelling, ..self.turn_row(key, &running.prompt, state) };
         self.cx.put(Row::Turn(row));

@@ -13,12 +13,13 @@
 
 use acp_wire::acp::{PromptParams, Update};
 use acp_wire::{Id, Message, build, set_id, str_at};
-use acpd_api::{TurnStarted, method};
+use acpd_api::{TurnStarted, TurnState, method};
 use bytes::Bytes;
 
 use crate::hash::hash;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, SessionKey, SlotId, duration};
+use crate::hub::session::prompt::inserted;
+use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId, duration};
 use crate::input::Effect;
 use crate::own::without_own;
 use crate::prompt::{blocks_text, meta, prompt_text, request_in};
@@ -50,14 +51,15 @@ impl Hub {
         {
             return;
         }
-        let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
+        let Some(mut prompt) = self.session_mut(key).queue.pop_front() else { return };
         let slot = self.session(key).slot;
         let ask = self.ask(host, Purpose::Prompt { session: key });
         let said = without_own(&prompt.line);
         let line = self.session_mut(key).with_summary(set_id(&said, &Id::issued(ask)));
         let text = prompt_text(&line);
         let line = self.session(key).to_agent_id(line);
-        let number = self.journal_prompt(key, &prompt, &said);
+        let (number, message) = self.journal_prompt(key, &prompt, &said);
+        let is_promised = self.answer_inserted(key, &mut prompt, message);
         let chunk = self.processes.write(&mut self.cx, slot, line);
         let host_of = self.processes[&slot].host();
         let runs_out =
@@ -74,14 +76,27 @@ impl Hub {
         session.late_replay = LateReplay::None;
         let prompt = Queued { at: now, ..prompt };
         let running = Running::new(prompt, (number, chunk), text, now, runs_out);
-        session.running = Some(Box::new(running));
+        session.running = Some(Box::new(Running { message, is_promised, ..running }));
         self.save_turn(key, None);
         self.arm_stall(key);
         self.lease(slot);
     }
 
-    /// `said`: the prompt's line without acpd's members. Returns the number of the turn.
-    fn journal_prompt(&mut self, key: SessionKey, prompt: &Queued, said: &Bytes) -> u64 {
+    /// Answers the senders that want to know when the prompt is in the journal, and not how its turn
+    /// ends. Returns whether there were any.
+    fn answer_inserted(&mut self, key: SessionKey, prompt: &mut Queued, message: Seq) -> bool {
+        let clients = &self.clients;
+        let wants = |to: &mut Requester| clients.version_of(to.client).answers_insertion();
+        let answered: Vec<_> = prompt.senders.extract_if(.., wants).collect();
+        for to in &answered {
+            self.respond(to, Some(key), inserted(&to.id, message));
+        }
+        !answered.is_empty()
+    }
+
+    /// `said`: the prompt's line without acpd's members. Returns the number of the turn, and the
+    /// position of the prompt.
+    fn journal_prompt(&mut self, key: SessionKey, prompt: &Queued, said: &Bytes) -> (u64, Seq) {
         let sender = prompt.senders.first().map(|sender| sender.client);
         let title = meta(&prompt.line).title;
         let at = self.cx.now.0;
@@ -90,7 +105,9 @@ impl Hub {
         let turn = session.row.prompts;
         let started = TurnStarted { session_id: session.row.public_id.clone().into(), turn, at };
         let line = build::notification(method::TURN_STARTED, &started);
+        session.told = TurnState::Working;
         self.append(key, EventKind::Notice, line, None);
+        let message = self.session(key).head + 1;
         if let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(said)
             && let Ok(params) = PromptParams::from_raw(params)
         {
@@ -109,7 +126,7 @@ impl Hub {
                 self.append(key, EventKind::Update, line, sender);
             }
         }
-        turn
+        (turn, message)
     }
 
     pub(crate) fn arm_stall(&mut self, key: SessionKey) {

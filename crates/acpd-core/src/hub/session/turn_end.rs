@@ -9,7 +9,7 @@ use acp_wire::acp::stop_reason;
 use acp_wire::{
     ErrorObject, Id, Message, Outcome as WireOutcome, build, clipped, code, set_member,
 };
-use acpd_api::{ClientName, Outcome, Reason, TurnEnded, TurnUsage, method};
+use acpd_api::{ClientName, Outcome, Reason, TurnEnded, TurnState, TurnUsage, method};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -28,7 +28,10 @@ impl Hub {
     /// Returns the turn, whose senders the caller answers.
     pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome) -> Option<Running> {
         let now = self.cx.now;
-        let mut running = self.session_mut(key).running.take()?;
+        let session = self.session_mut(key);
+        let mut running = session.running.take()?;
+        // The notice of the end says so.
+        session.told = TurnState::Idle;
         let cost = self.session_mut(key).row.edit().usage.turn.take();
         let usage = TurnUsage { tokens: running.tokens, cost };
         self.book(key, Some(running.number), usage.clone());
@@ -130,7 +133,8 @@ impl Hub {
             (None, outcome) => json!({ "result": { "stopReason": outcome.word() } }),
         };
         let outcome = outcome.to_string().into();
-        let row = PromptKeyRow { session, key: key.clone(), turn: turn.number, outcome };
+        let (turn, message) = (turn.number, turn.message);
+        let row = PromptKeyRow { session, key: key.clone(), turn, message, outcome };
         self.cx.put(Row::PromptKey(row.clone()));
         self.prompt_keys.insert((session, key), row);
     }
@@ -157,7 +161,13 @@ impl Hub {
             self.cx.record(prompt.ended(key));
             self.tell_taken_back(key, &prompt, who.as_deref());
             for sender in &prompt.senders {
-                self.respond(sender, Some(key), cancelled_answer(&sender.id, b""));
+                let line = if self.clients.version_of(sender.client).answers_insertion() {
+                    let error = ErrorObject::new(code::CANCELLED, "cancelled before its turn");
+                    build::error(&sender.id, &error)
+                } else {
+                    cancelled_answer(&sender.id, b"")
+                };
+                self.respond(sender, Some(key), line);
             }
         }
         self.cancel_running(key, Cancel::by(by), line);

@@ -1,0 +1,140 @@
+//! Lines for clients of version 2 of the protocol, of sessions whose agent speaks version 1.
+//!
+//! | In the journal | For the client |
+//! | --- | --- |
+//! | `_acpd/turn_started` | `state_update`: `running` |
+//! | `_acpd/turn_ended` | `state_update`: `idle` with the stop reason, the error and the usage |
+//! | a mode or options | nothing: the relay sends all options, which have the modes among them |
+//! | a sentence of acpd | `notice` |
+//! | other updates | [`acp_wire::dialect`] |
+//!
+//! A replay shows no state of the past; the state of the session comes behind it.
+
+use acp_wire::{StateKey, Version, build, code, locate, lossy_at, str_at};
+use acpd_api::{NAMESPACE, Outcome, Reason, Tokens, TurnEnded, TurnState, Untrusted, method};
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::input::View;
+use crate::record::{EventKind, EventRow};
+use crate::views::{OWN_VOICE, missing_in_words, with_own_content};
+
+/// Returns `None` for a hidden line.
+pub(super) fn render(row: &EventRow, view: &View) -> Option<Bytes> {
+    let line = &row.line;
+    match row.kind {
+        EventKind::Notice => {
+            let shown = state_of(line).or_else(|| view.notices.then(|| line.clone()));
+            shown.or_else(|| missing_in_words(line).map(|(session, text)| notice(&session, &text)))
+        }
+        EventKind::Banner if view.notices => None,
+        EventKind::Banner => {
+            let session = str_at(line, &["params", "sessionId"])?;
+            let text = lossy_at(line, &["params", "update", "content", "text"])?;
+            Some(notice(&session, text.strip_prefix(OWN_VOICE).unwrap_or(&text).trim_end()))
+        }
+        EventKind::State(StateKey::Mode | StateKey::Options) => None,
+        EventKind::Extension => Some(line.clone()),
+        _ if locate(line, &["params", "update"]).is_none() => Some(line.clone()),
+        _ => {
+            let line = with_own_content(line, &["params", "update", "content"], view);
+            Version::V2.update(&line, row.entity)
+        }
+    }
+}
+
+/// Returns whether the client gets all options instead of this line.
+pub(crate) fn has_all_options(row: &EventRow, view: &View) -> bool {
+    let is_one = matches!(row.kind, EventKind::State(StateKey::Mode | StateKey::Options));
+    is_one && view.version == Version::V2
+}
+
+pub(super) fn is_state(row: &EventRow) -> bool {
+    row.kind == EventKind::Notice && state_of(&row.line).is_some()
+}
+
+/// Returns the state of a session that its turns have when this notice is written.
+fn state_of(line: &Bytes) -> Option<Bytes> {
+    let session = str_at(line, &["params", "sessionId"])?;
+    match &*str_at(line, &["method"])? {
+        method::TURN_STARTED => Some(state_update(&session, TurnState::Working)),
+        method::TURN_ENDED => {
+            let ended = serde_json::from_slice(&line[locate(line, &["params"])?]).ok()?;
+            Some(update(&session, &idle(&ended)))
+        }
+        _ => None,
+    }
+}
+
+fn idle(ended: &TurnEnded) -> Value {
+    let mut idle = json!({ "sessionUpdate": "state_update", "state": "idle" });
+    let cut_off = |reason: Reason, message: &Untrusted| {
+        let data = json!({ NAMESPACE: { "reason": reason } });
+        json!({ "code": code::INTERNAL, "message": message, "data": data })
+    };
+    let error = match &ended.outcome {
+        Outcome::Stopped { stop_reason } => {
+            idle["stopReason"] = json!(stop_reason);
+            None
+        }
+        Outcome::Error { code, message } => Some(json!({ "code": code, "message": message })),
+        Outcome::Interrupted { reason } | Outcome::Unwedged { reason } => {
+            Some(cut_off(Reason::Interrupted, reason))
+        }
+        Outcome::OutcomeUnknown { reason } => Some(cut_off(Reason::OutcomeUnknown, reason)),
+    };
+    if let Some(error) = error {
+        idle["stopReason"] = "error".into();
+        idle["error"] = error;
+    }
+    if let Some(usage) = ended.usage.as_ref().and_then(|usage| tokens(&usage.tokens)) {
+        idle["usage"] = usage;
+    }
+    idle
+}
+
+/// Returns `None` if the agent did not report what version 2 wants.
+fn tokens(tokens: &Tokens) -> Option<Value> {
+    let (input, output) = (tokens.input?, tokens.output?);
+    let total = tokens.total.unwrap_or(input.saturating_add(output));
+    let mut usage = json!({ "totalTokens": total, "inputTokens": input, "outputTokens": output });
+    let parts = [
+        ("thoughtTokens", tokens.thought),
+        ("cachedReadTokens", tokens.cached_read),
+        ("cachedWriteTokens", tokens.cached_write),
+    ];
+    for (name, count) in parts {
+        if let Some(count) = count {
+            usage[name] = count.into();
+        }
+    }
+    Some(usage)
+}
+
+pub(crate) fn state_update(session: &str, state: TurnState) -> Bytes {
+    let state = match state {
+        TurnState::Idle => "idle",
+        TurnState::Working => "running",
+        TurnState::NeedsAction => "requires_action",
+    };
+    update(session, &json!({ "sessionUpdate": "state_update", "state": state }))
+}
+
+/// Ends a turn for a client that leaves its session.
+pub(crate) fn cancelled(session: &str) -> Bytes {
+    let idle =
+        json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": "cancelled" });
+    update(session, &idle)
+}
+
+pub(crate) fn replay_complete(session: &str) -> Bytes {
+    update(session, &json!({ "sessionUpdate": "replay_complete" }))
+}
+
+fn notice(session: &str, text: &str) -> Bytes {
+    update(session, &json!({ "sessionUpdate": "notice", "severity": "info", "title": text }))
+}
+
+fn update(session: &str, update: &Value) -> Bytes {
+    build::notification("session/update", &json!({ "sessionId": session, "update": update }))
+}
