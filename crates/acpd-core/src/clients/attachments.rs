@@ -15,7 +15,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use acp_wire::build;
-use acpd_api::{CaughtUp, ClientName, Role, method};
+use acpd_api::{CaughtUp, ClientName, Role, TurnState, method};
 use bytes::Bytes;
 
 use crate::clients::Clients;
@@ -33,6 +33,9 @@ pub(super) struct Attachment {
     pub(super) since: u64,
     view: View,
     cursor: Cursor,
+    /// The state of the session that the client knows, if its version tells states. Of a live client
+    /// it is that of the journal's head.
+    told: Option<TurnState>,
     /// The client got its position since it attached.
     has_position: bool,
     pub(super) deferred: VecDeque<(Seq, Effect)>,
@@ -226,6 +229,8 @@ impl Clients {
         let JournalHead { session: key, head, .. } = journal;
         let Some(here) = self.connected.get(&client) else { return false };
         let view = here.view;
+        // A newcomer gets the state with its answer.
+        let told = (after.is_none() || style == ReadStyle::History).then_some(journal.state);
         let after = after.unwrap_or(head).min(head);
         let old = self.take_attachment(client, key);
         let was_there = || self.resumable.get_mut(&client)?.was_at.remove(&key);
@@ -233,7 +238,8 @@ impl Clients {
         let since = since.unwrap_or_else(|| cx.ids.issue());
         let deferred = old.map(|old| old.deferred).unwrap_or_default();
         let cursor = Cursor::Paused { after };
-        let attachment = Attachment { role, since, view, cursor, has_position: false, deferred };
+        let attachment =
+            Attachment { role, since, view, cursor, told, has_position: false, deferred };
         self.attached.insert((key, client), attachment);
         let history = (style == ReadStyle::History).then_some(head);
         self.advance(cx, client, journal, (after, history), false);
@@ -343,9 +349,10 @@ impl Clients {
         let was_behind = matches!(attachment.cursor, Cursor::Reading { history: None });
         attachment.cursor = Cursor::Live;
         let view = attachment.view;
+        let knows_state = attachment.told.replace(journal.state) == Some(journal.state);
         let keeps_position = std::mem::replace(&mut attachment.has_position, true) && is_quiet;
         cx.send_all(attachment.deferred.drain(..).map(|(_, effect)| effect));
-        if was_behind && view.version.tells_states() {
+        if view.version.tells_states() && (was_behind || !knows_state) {
             let state = version2::state_update(journal.public_id, journal.state);
             let now = [ToClient::Values(options_update(journal, &view)), ToClient::Line(state)];
             cx.send_all(now.map(|what| Effect::Client(client, what)));
@@ -381,6 +388,7 @@ impl Clients {
             self.touched.insert(*key);
             if attachment.cursor == Cursor::Live {
                 attachment.cursor = Cursor::Paused { after: head(*key) };
+                attachment.told = None;
             }
         }
     }

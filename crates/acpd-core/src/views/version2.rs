@@ -35,10 +35,11 @@ pub(super) fn render(row: &EventRow, view: &View) -> Option<Bytes> {
         }
         EventKind::State(StateKey::Mode | StateKey::Options) => None,
         EventKind::Extension => Some(line.clone()),
-        _ if locate(line, &["params", "update"]).is_none() => Some(line.clone()),
         _ => {
-            let line = with_own_content(line, &["params", "update", "content"], view);
-            Version::V2.update(&line, row.entity)
+            let content = ["params", "update", "content"];
+            let is_list = locate(line, &content).is_some_and(|at| line[at.start] == b'[');
+            let own = is_list.then(|| with_own_content(line, &content, view));
+            Version::V2.update(own.as_ref().unwrap_or(line), row.entity)
         }
     }
 }
