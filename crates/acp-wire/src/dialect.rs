@@ -28,9 +28,54 @@ mod request;
 mod setup;
 mod update;
 
+use bytes::Bytes;
+
+use crate::build::ErrorObject;
+use crate::version::Version;
+
 pub use call::call_id;
 pub use options::{MODE_OPTION, opened_to_v2, options_to_v2};
 pub use question::question_to_v2;
 pub use request::{Request, request_from_v2};
 pub use setup::initialized_to_v2;
 pub use update::{message_id, update_to_v2};
+
+impl Version {
+    /// Converts an agent's question for a client; see [`question_to_v2`].
+    pub fn question(self, line: Bytes, turn: u64) -> Bytes {
+        match self {
+            Version::V1 => line,
+            Version::V2 => question_to_v2(&line, turn),
+        }
+    }
+
+    /// Converts the result of `initialize` for a client; see [`initialized_to_v2`].
+    pub fn initialized(self, result: Bytes) -> Bytes {
+        match self {
+            Version::V1 => result,
+            Version::V2 => initialized_to_v2(&result),
+        }
+    }
+
+    /// Converts the answer to `session/new` or `session/fork` for a client; see
+    /// [`opened_to_v2`].
+    pub fn opened(self, line: Bytes) -> Bytes {
+        match self {
+            Version::V1 => line,
+            Version::V2 => opened_to_v2(&line),
+        }
+    }
+
+    /// Converts a client's request into acpd's own form. `None`: it has that form. Fails if the
+    /// version forbids the request.
+    pub fn request<'a>(
+        self,
+        method: &'a str,
+        line: &Bytes,
+    ) -> Result<Option<Request<'a>>, ErrorObject> {
+        match self {
+            Version::V1 => Ok(None),
+            Version::V2 => request_from_v2(method, line).map(Some),
+        }
+    }
+}

@@ -182,6 +182,17 @@ fn the_rooms_of_the_core_import_only_what_is_below_them() {
     assert_eq!(names, ["hub"].into(), "a module of acpd-core is missing in this test");
 }
 
+/// Elsewhere a difference between versions is a property with a name.
+#[test]
+fn only_views_compare_versions_of_the_protocol() {
+    let src = workspace::root().join("crates/acpd-core/src");
+    let names_one = |file: &PathBuf| fs::read_to_string(file).unwrap().contains("Version::V");
+    let files = source_files(&src).into_iter().filter(names_one);
+    let places: BTreeSet<_> =
+        files.map(|file| file.strip_prefix(&src).unwrap().parent().unwrap().to_owned()).collect();
+    assert_eq!(places, [PathBuf::from("views")].into());
+}
+
 #[test]
 fn what_decides_knows_neither_tokio_nor_sqlite() {
     for name in ["acp-wire", "acpd-api", "acpd-policy", "acpd-view", "acpd-core"] {

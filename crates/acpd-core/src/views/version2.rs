@@ -10,6 +10,7 @@
 //!
 //! A replay shows no state of the past; the state of the session comes behind it.
 
+use acp_wire::dialect::update_to_v2;
 use acp_wire::{StateKey, Version, build, code, locate, lossy_at, str_at};
 use acpd_api::{NAMESPACE, Outcome, Reason, Tokens, TurnEnded, TurnState, Untrusted, method};
 use bytes::Bytes;
@@ -39,7 +40,7 @@ pub(super) fn render(row: &EventRow, view: &View) -> Option<Bytes> {
             let content = ["params", "update", "content"];
             let is_list = locate(line, &content).is_some_and(|at| line[at.start] == b'[');
             let own = is_list.then(|| with_own_content(line, &content, view));
-            Version::V2.update(own.as_ref().unwrap_or(line), row.entity)
+            update_to_v2(own.as_ref().unwrap_or(line), row.entity)
         }
     }
 }
