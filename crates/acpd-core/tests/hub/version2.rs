@@ -252,9 +252,19 @@ fn prompts_that_wait_are_refused_when_they_are_taken_back() {
     assert_eq!(bench.answer(client, 3)["error"]["code"], -32800);
     bench.heard_one("session/cancel");
     bench.prompt(client, &json!(4), "s", "more");
+    bench.keyed_prompt(client, 5, "k", "ours");
+    let other = bench.joined("s");
+    bench.prompt_with(other, 1, "ours", &json!({"idempotencyKey":"k"}));
     bench.got(client);
-    bench.ask(client, 5, "session/close", &json!({"sessionId":"s"}));
-    bench.expect_words(client, ["error 4", "state_update idle cancelled", "result 5"]);
+    bench.ask(client, 6, "session/close", &json!({"sessionId":"s"}));
+    // The other client has joined one of them, and keeps the turn.
+    bench.expect_words(client, ["error 5", "error 4", "result 6"]);
+    bench.join(client, "s");
+    bench.leave(other);
+    bench.prompt(client, &json!(7), "s", "last");
+    bench.got(client);
+    bench.ask(client, 8, "session/close", &json!({"sessionId":"s"}));
+    bench.expect_words(client, ["error 7", "state_update idle cancelled", "result 8"]);
 }
 
 #[test]

@@ -96,8 +96,7 @@ impl Hub {
                 if let Err(fault) = &accepted {
                     self.send_lines(None, [(client, build::error(&to.id, &fault.object()))]);
                 } else if let Some(error) = forbidden {
-                    let fault = Fault::invalid(&error.message).with_code(error.code);
-                    self.refuse(&to, &fault);
+                    self.respond(&to, None, build::error(&to.id, error));
                 } else if let Err(fault) = self.client_asked(asked) {
                     self.refuse(&to, &fault);
                 }

@@ -17,7 +17,6 @@ use crate::process::slot::{Asker, WaitFor};
 use crate::profile::ClosedBy;
 use crate::record::{Dormant, NewSession};
 use crate::session::kin::with_parent;
-use crate::session::turn::Queued;
 use crate::views::{JournalHead, version2};
 
 impl Hub {
@@ -113,11 +112,20 @@ impl Hub {
         let fault =
             Fault::new(Reason::Interrupted, "the session was closed before the prompt's turn");
         let fault = fault.with_code(code::CANCELLED);
-        let is_its = |prompt: &Queued| prompt.senders.iter().any(|to| to.client == client);
-        while let Some(place) = self.session(key).queue.iter().position(is_its)
-            && let Some(prompt) = self.session_mut(key).queue.remove(place)
-        {
-            self.drop_prompt(key, &prompt, &fault);
+        for place in (0..self.session(key).queue.len()).rev() {
+            let prompt = &mut self.session_mut(key).queue[place];
+            let is_its = |to: &mut Requester| to.client == client;
+            let its: Vec<_> = prompt.senders.extract_if(.., is_its).collect();
+            let is_left = !prompt.senders.is_empty();
+            self.refuse_all(&its, &fault);
+            if its.is_empty() {
+                continue;
+            }
+            if is_left {
+                self.save_queued(key, place);
+            } else if let Some(prompt) = self.session_mut(key).queue.remove(place) {
+                self.drop_prompt(key, &prompt, &fault);
+            }
         }
         let JournalHead { public_id, state, .. } = self.sessions[&key].journal();
         if closes && state != TurnState::Idle {
