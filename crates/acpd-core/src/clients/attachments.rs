@@ -188,7 +188,7 @@ impl Clients {
         }
     }
 
-    /// Tells clients that have no other notice of it whether the session's turn works or waits.
+    /// Tells live clients of versions with states the one of the session.
     pub(crate) fn tell_turn_state(&self, cx: &mut Cx, journal: JournalHead<'_>) {
         for (client, attachment) in self.attachments(journal.session) {
             if attachment.view.version.tells_states() && attachment.cursor == Cursor::Live {
@@ -216,7 +216,7 @@ impl Clients {
         }
     }
 
-    /// `after`: the client has everything up to here; `None` = only new lines. A second attach
+    /// `after`: the client has everything up to here; `None` = up to the head, as its answer says. A second attach
     /// starts over, because the old cursor does not fit the new view. Returns whether the client is
     /// connected.
     pub(crate) fn attach(

@@ -53,11 +53,10 @@ pub fn render(row: &EventRow, update: Option<&str>, session: &str, view: &View) 
         (Version::V1, EventKind::Banner) if view.notices => return None,
         (Version::V1, _) => downgrade(line, kind, update, view)?,
     };
-    let line = if view.max_line > 0 && line.len() as u64 > view.max_line {
-        skipped(&line, view)?
-    } else {
-        line
-    };
+    let is_long = view.max_line > 0 && line.len() as u64 > view.max_line;
+    // A client that does not hear of the end of a turn waits for ever.
+    let is_state = || view.version.tells_states() && version2::is_state(row);
+    let line = if is_long && !is_state() { skipped(&line, view)? } else { line };
     Some(match view.numbers {
         Numbers::None => line,
         Numbers::InMeta => with_seq(&line, kind, seq, session),

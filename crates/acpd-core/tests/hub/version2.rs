@@ -44,8 +44,8 @@ impl Bench {
     }
 
     /// A client of version 2; the answer to its `initialize` is taken off.
-    fn second(&mut self) -> ClientId {
-        let client = self.second_with(&json!({}));
+    pub(crate) fn second(&mut self, own: &Value) -> ClientId {
+        let client = self.second_with(own);
         self.got(client);
         client
     }
@@ -71,7 +71,7 @@ impl Bench {
 
 fn begun() -> (Bench, ClientId) {
     let mut bench = Bench::new();
-    let client = bench.second();
+    let client = bench.second(&json!({}));
     bench.session(client, "s");
     (bench, client)
 }
@@ -177,7 +177,7 @@ fn a_resumed_session_is_replayed_up_to_its_state() {
     bench.start_turn(client, 2, "s", "on");
     bench.chunk("s", "well");
     let live = bench.got(client);
-    let other = bench.second();
+    let other = bench.second(&json!({}));
     bench.resume(other, &json!({"type":"start"}));
     let replay = [
         "user_message_chunk acpd-2",
@@ -194,7 +194,7 @@ fn a_resumed_session_is_replayed_up_to_its_state() {
     };
     assert_eq!(of(&replayed), of(&live), "the replay is what was live");
 
-    let third = bench.second();
+    let third = bench.second(&json!({}));
     bench.resume(third, &Value::Null);
     bench.expect_words(third, ["state_update running", "result \"resume\""]);
     bench.resume(third, &json!({"type":"cursor"}));
@@ -270,7 +270,7 @@ fn prompts_that_wait_are_refused_when_they_are_taken_back() {
 #[test]
 fn the_mode_is_an_option() {
     let mut bench = Bench::new();
-    let client = bench.second();
+    let client = bench.second(&json!({}));
     let params = json!({"cwd":"/w","mcpServers":[{"type":"stdio","name":"m","command":"/m"}]});
     bench.ask(client, 1, "session/new", &params);
     let new = bench.heard_one("session/new");
@@ -321,8 +321,7 @@ fn the_mode_is_an_option() {
 fn a_client_that_comes_back_gets_what_it_missed_and_the_state() {
     let mut bench = Bench::with_shims();
     let token = json!({"client":{"token":TOKEN}});
-    let client = bench.second_with(&token);
-    bench.got(client);
+    let client = bench.second(&token);
     bench.session(client, "s");
     bench.start_turn(client, 1, "s", "go");
     bench.got(client);
@@ -346,8 +345,7 @@ fn a_client_that_comes_back_gets_what_it_missed_and_the_state() {
 fn a_prompt_that_waits_over_a_restart_is_answered_in_its_version() {
     let mut bench = Bench::with_shims();
     let token = json!({"client":{"token":TOKEN}});
-    let client = bench.second_with(&token);
-    bench.got(client);
+    let client = bench.second(&token);
     bench.session(client, "s");
     let prompt = bench.start_turn(client, 1, "s", "go");
     bench.prompt(client, &json!(2), "s", "next");

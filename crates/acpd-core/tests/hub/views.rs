@@ -90,7 +90,7 @@ const UPDATES: [&str; 12] = [
 
 fn view() -> impl Strategy<Value = View> {
     let long = prop_oneof![Just(0), Just(200_u64)];
-    (any::<[bool; 6]>(), long).prop_map(|(has, max_line)| View {
+    let first = (any::<[bool; 6]>(), long.clone()).prop_map(|(has, max_line)| View {
         version: Version::V1,
         numbers: Numbers::InMeta,
         notices: has[0],
@@ -104,7 +104,23 @@ fn view() -> impl Strategy<Value = View> {
         },
         max_line,
         editor: 0,
-    })
+    });
+    let second = (any::<bool>(), long).prop_map(|(notices, max_line)| View {
+        version: Version::V2,
+        numbers: Numbers::InMeta,
+        notices,
+        capabilities: ClientCapabilities {
+            boolean_options: true,
+            notices: true,
+            compaction: true,
+            plan: true,
+            subagents: true,
+            ..ClientCapabilities::default()
+        },
+        max_line,
+        editor: 0,
+    });
+    prop_oneof![2 => first, 1 => second]
 }
 
 /// How far a client has seen the session.
@@ -125,6 +141,10 @@ struct Seer {
     lagged: bool,
     /// Questions that wait for it.
     asked: Vec<Value>,
+    /// The state that it was told last, if its version tells states.
+    state: Option<Value>,
+    /// Ends of replays that it waits for.
+    replays: usize,
 }
 
 struct Scene {
@@ -152,9 +172,18 @@ impl Scene {
             "session":{"configOptions":{"boolean":has(can.boolean_options)},
                 "notices":has(can.notices),"compaction":has(can.compaction)}});
         let own = json!({"seq":true,"notices":view.notices,"maxLine":view.max_line});
-        let params = json!({"clientCapabilities":capabilities,"_meta":{"_acpd":own}});
-        let (client, asked) = (self.bench.introduce(&params), Vec::new());
-        Seer { client, view, place: None, observes: false, lagged: false, asked }
+        let client = if view.version == Version::V2 {
+            self.bench.second(&own)
+        } else {
+            let params = json!({"clientCapabilities":capabilities,"_meta":{"_acpd":own}});
+            self.bench.introduce(&params)
+        };
+        let (place, asked, state) = (None, Vec::new(), None);
+        Seer { client, view, place, observes: false, lagged: false, asked, state, replays: 0 }
+    }
+
+    fn is_second(&self, who: usize) -> bool {
+        self.seers[who].view.version == Version::V2
     }
 
     fn rows(&self) -> &[EventRow] {
@@ -193,12 +222,17 @@ impl Scene {
             Step::Load(who) => {
                 self.seers[who].observes = false;
                 self.seers[who].place = Some(Place { seen: 0, history: head });
+                if self.is_second(who) {
+                    self.seers[who].replays += 1;
+                    let params = json!({"cwd":"/w","replayFrom":{"type":"start"}});
+                    return self.ask(who, "session/resume", params);
+                }
                 self.ask(who, "session/load", json!({"cwd":"/w","mcpServers":[]}));
             }
             Step::Resume(who) => {
                 self.seers[who].observes = false;
                 self.seers[who].place = Some(from_head);
-                self.ask(who, "session/resume", json!({}));
+                self.ask(who, "session/resume", json!({"cwd":"/w"}));
             }
             Step::Detach(who) => {
                 self.seers[who].place = None;
@@ -220,6 +254,10 @@ impl Scene {
             }
             Step::SetMode(who) => {
                 self.attached(who, from_head);
+                if self.is_second(who) {
+                    let params = json!({"configId":"mode","type":"id","value":"m"});
+                    return self.ask(who, "session/set_config_option", params);
+                }
                 self.ask(who, "session/set_mode", json!({"modeId":"m"}));
             }
             Step::Cancel(who) => self.bench.cancel(self.seers[who].client, "s"),
@@ -321,6 +359,15 @@ impl Scene {
             place.seen = seq;
             return;
         }
+        let update = |name| str_at(bytes, &["params", "update", name]);
+        match update("sessionUpdate").as_deref() {
+            Some("state_update") => {
+                let state = update("state").expect("a state").into_owned();
+                self.seers[who].state = Some(state.into());
+            }
+            Some("replay_complete") => self.seers[who].replays -= 1,
+            _ => {}
+        }
         let Some(seq) = number(&["params", "_meta", NAMESPACE, "seq"]) else { return };
         let seer = &self.seers[who];
         let place = seer.place.unwrap_or_else(|| panic!("{seer:?} is not attached: {line}"));
@@ -337,7 +384,8 @@ impl Scene {
             let unseen = self.rows().iter().filter(|row| row.seq > place.seen && row.seq <= seq);
             let mut unseen = unseen.filter(|row| self.shows(who, place, row));
             if is_call {
-                assert!(unseen.all(|row| call(&row.line) == call(bytes)), "{seer:?}: {line}");
+                let of = |row| call(&render(row, None, "s", &seer.view).expect("it is shown"));
+                assert!(unseen.all(|row| of(row) == call(bytes)), "{seer:?}: {line}");
             } else {
                 let texts = unseen.map(|row| text(&row.line));
                 assert_eq!(text(bytes), texts.collect::<String>(), "{seer:?}");
@@ -350,10 +398,15 @@ impl Scene {
     fn shows(&self, who: usize, place: Place, row: &EventRow) -> bool {
         let seer = &self.seers[who];
         let hidden = if row.seq <= place.history {
-            matches!(row.kind, EventKind::State(_) | EventKind::Live)
+            let method = str_at(&row.line, &["method"]);
+            let is_turn =
+                matches!(method.as_deref(), Some(method::TURN_STARTED | method::TURN_ENDED));
+            let is_past = self.is_second(who) && is_turn;
+            is_past || matches!(row.kind, EventKind::State(_) | EventKind::Live)
         } else {
             let own = format!(".{}", seer.client.0);
-            row.origin.as_ref().is_some_and(|origin| origin.ends_with(&own))
+            let is_own = row.origin.as_ref().is_some_and(|origin| origin.ends_with(&own));
+            is_own && !self.is_second(who)
         };
         !hidden && render(row, None, "s", &seer.view).is_some()
     }
@@ -399,9 +452,19 @@ proptest! {
             scene.drain(who);
         }
         scene.look();
+        let state = match scene.bench.show("s")["turn"]["state"].as_str() {
+            Some("working") => "running",
+            Some("needs_action") => "requires_action",
+            _ => "idle",
+        };
         for who in 0..scene.seers.len() {
             scene.nothing_missing(who, scene.head() + 1);
             let seer = &scene.seers[who];
+            if scene.is_second(who) && seer.place.is_some() {
+                let told = seer.state.as_ref().unwrap_or(&Value::Null);
+                prop_assert!(told == state || told.is_null() && state == "idle", "{:?}: {}", seer, state);
+                prop_assert_eq!(seer.replays, 0);
+            }
             prop_assert!(seer.asked.is_empty() || !seer.observes, "asked, and may not answer");
         }
         // Positions have no gaps either.

@@ -21,7 +21,7 @@ pub(crate) fn ignored_servers(names: &[String]) -> String {
 }
 
 impl Hub {
-    /// `after`: the client has all lines up to this one; `None` if it wants only new lines.
+    /// `after`: the client has all lines up to this one; `None` if the answer tells it where it is.
     pub(crate) fn attach(
         &mut self,
         client: ClientId,

@@ -291,7 +291,8 @@ impl Hub {
 
     fn ensure_attached(&mut self, client: ClientId, key: SessionKey) {
         if !self.clients.is_attached(client, key) {
-            self.attach(client, key, Role::Controller, None, ReadStyle::Resume);
+            let head = self.session(key).head;
+            self.attach(client, key, Role::Controller, Some(head), ReadStyle::Resume);
         }
     }
 

@@ -54,6 +54,11 @@ impl Hub {
     pub(crate) fn tell_state(&mut self, key: SessionKey) {
         let line = self.state_line(key);
         self.clients.tell_attached(&mut self.cx, key, &line);
+        self.tell_turn_state(key);
+    }
+
+    /// Tells clients of versions with states how the turn stands, unless they know it.
+    pub(crate) fn tell_turn_state(&mut self, key: SessionKey) {
         let state = self.session(key).turn_state(self.questions.are_asked(key));
         let session = self.sessions.session_mut(key);
         if session.told != state {

@@ -90,7 +90,8 @@ impl Hub {
         let key = self.resolve(&params.session)?;
         let result = AttachResult { session: self.session_info(key) };
         self.answer(to, &result);
-        self.attach(to.client, key, params.role, params.after, ReadStyle::Resume);
+        let after = params.after.unwrap_or(self.session(key).head);
+        self.attach(to.client, key, params.role, Some(after), ReadStyle::Resume);
         if params.role == acpd_api::Role::Controller {
             self.warm_up(key);
         }

@@ -77,6 +77,7 @@ impl Hub {
         let prompt = Queued { at: now, ..prompt };
         let running = Running::new(prompt, (number, chunk), text, now, runs_out);
         session.running = Some(Box::new(Running { message, is_promised, ..running }));
+        self.tell_turn_state(key);
         self.save_turn(key, None);
         self.arm_stall(key);
         self.lease(slot);

@@ -68,6 +68,7 @@ impl Hub {
         self.close_questions(self.own_questions(key));
         let line = build::notification(method::TURN_ENDED, &ended);
         self.append(key, EventKind::Notice, line, None);
+        self.tell_turn_state(key);
         self.cx.report(EngineEvent::TurnEnded { session: key, ended: Box::new(ended) });
         if self.keeps_history(key) {
             self.cx.index_later(key);
