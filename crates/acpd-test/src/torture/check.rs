@@ -14,6 +14,8 @@ pub(super) enum Answer {
     Stopped(String),
     /// Any other answer, in words.
     Failed(String),
+    /// Version 2: the prompt is known, and its turn is over.
+    Repeated,
     /// The sender was killed before.
     Nobody,
 }
@@ -136,6 +138,7 @@ impl Case<'_> {
 pub(super) fn answer(message: &Value) -> Answer {
     match message["result"]["stopReason"].as_str() {
         Some(reason) => Answer::Stopped(reason.to_owned()),
+        None if message["result"]["messageId"].is_string() => Answer::Repeated,
         None => Answer::Failed(message["error"].to_string()),
     }
 }

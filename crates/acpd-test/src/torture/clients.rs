@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::Sender;
 
@@ -68,12 +69,19 @@ impl Program {
     }
 }
 
-/// An editor: it speaks plain ACP with a bridge, and starts another bridge when one has died.
+/// An editor: it speaks plain ACP with a bridge, and starts another bridge when one has died. Each
+/// second life speaks version 2.
 pub(super) struct Editor {
     pub(super) program: Program,
     last_id: u64,
     open: BTreeSet<u64>,
     asked: BTreeSet<String>,
+    is_second: bool,
+    /// In version 2, the message of the turn that runs, as far as the editor has seen.
+    message: Option<String>,
+    /// In version 2, prompts by their messages, and the ends of their turns.
+    prompts: BTreeMap<String, u64>,
+    ends: BTreeMap<String, Value>,
     /// All numbered chunks of its session, in order.
     pub(super) chunks: Vec<String>,
     pub(super) answers: BTreeMap<u64, Value>,
@@ -88,12 +96,31 @@ impl Editor {
             last_id: u64::from(life) * 1_000_000,
             open: BTreeSet::new(),
             asked: BTreeSet::new(),
+            is_second: life % 2 == 1,
+            message: None,
+            prompts: BTreeMap::new(),
+            ends: BTreeMap::new(),
             chunks: Vec::new(),
             answers: BTreeMap::new(),
         };
-        let info = json!({"protocolVersion": 1, "clientCapabilities": {}});
+        let info = if editor.is_second {
+            json!({"protocolVersion": 2, "info": {"name": "editor", "version": "1"}})
+        } else {
+            json!({"protocolVersion": 1, "clientCapabilities": {}})
+        };
         editor.request("initialize", &info);
         Ok(editor)
+    }
+
+    /// Opens its session and gets its conversation.
+    pub(super) fn load(&mut self, session: &str, cwd: &Path) {
+        let mut params = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
+        if self.is_second {
+            params["replayFrom"] = json!({"type": "start"});
+            self.request("session/resume", &params);
+        } else {
+            self.request("session/load", &params);
+        }
     }
 
     /// Returns the id.
@@ -103,6 +130,15 @@ impl Editor {
         self.open.insert(id);
         self.write(&request(id, method, params));
         id
+    }
+
+    /// Returns the id. `params`: as in version 1.
+    pub(super) fn prompt(&mut self, mut params: Value, key: &str) -> u64 {
+        if self.is_second {
+            params["_meta"].take();
+            params["idempotencyKey"] = key.into();
+        }
+        self.request("session/prompt", &params)
     }
 
     pub(super) fn close(&mut self) {
@@ -124,7 +160,11 @@ impl Editor {
                 if !self.open.remove(&id) {
                     return Err(format!("an answer to nothing that is open: {message}"));
                 }
-                self.answers.insert(id, message);
+                match message["result"]["messageId"].as_str() {
+                    Some(inserted) => drop(self.prompts.insert(inserted.to_owned(), id)),
+                    None => drop(self.answers.insert(id, message)),
+                }
+                self.end_prompts();
             }
             (Some(id), Some("session/request_permission")) => {
                 if !self.asked.insert(id.to_string()) {
@@ -136,10 +176,52 @@ impl Editor {
             (None, Some(method)) if method.starts_with("_acpd/") => {
                 return Err(format!("the editor did not ask for {message}"));
             }
-            (None, Some(_)) => self.chunks.extend(numbered(&message).map(str::to_owned)),
+            (None, Some(_)) => {
+                self.chunks.extend(numbered(&message).map(str::to_owned));
+                self.follow_turn(&message["params"]["update"])?;
+            }
             _ => return Err(format!("unexpected: {message}")),
         }
         Ok(())
+    }
+
+    fn follow_turn(&mut self, update: &Value) -> Heard {
+        if !self.is_second {
+            return Ok(());
+        }
+        if update["sessionUpdate"] == "user_message_chunk" {
+            self.message = update["messageId"].as_str().map(str::to_owned);
+        }
+        if update["state"] != "idle" {
+            return Ok(());
+        }
+        let message = self.message.take();
+        if let Some(reason) = update["stopReason"].as_str() {
+            let end = match reason {
+                "error" => json!({"error": update["error"]}),
+                reason => json!({"result": {"stopReason": reason}}),
+            };
+            let message = message.ok_or_else(|| format!("no turn ends: {update}"))?;
+            if self.ends.insert(message, end).is_some() {
+                return Err(format!("the turn ends twice: {update}"));
+            }
+        }
+        self.end_prompts();
+        Ok(())
+    }
+
+    /// Answers prompts as version 1 does: at the end of their turns.
+    fn end_prompts(&mut self) {
+        for (message, id) in std::mem::take(&mut self.prompts) {
+            if let Some(end) = self.ends.get(&message) {
+                self.answers.insert(id, end.clone());
+            } else if self.message.as_ref() == Some(&message) {
+                self.prompts.insert(message, id);
+            } else {
+                // Another life has seen its turn.
+                self.answers.insert(id, json!({"result": {"messageId": message}}));
+            }
+        }
     }
 }
 

@@ -111,7 +111,8 @@ impl Round<'_> {
             let first = self.stage.answers.get(tag).unwrap_or(&Answer::Nobody);
             let second = &again[tag];
             let is_same = match (first, second) {
-                (Answer::Nobody, _) | (Answer::Failed(_), Answer::Failed(_)) => true,
+                (Answer::Nobody, _) | (_, Answer::Repeated) => true,
+                (Answer::Failed(_), Answer::Failed(_)) => true,
                 (first, second) => first == second,
             };
             if !is_same {
@@ -202,7 +203,7 @@ impl Stage {
             "_meta": {"_acpd": {"idempotencyKey": tag}},
         });
         let id = match by {
-            By::Editor => self.editor.request("session/prompt", &params),
+            By::Editor => self.editor.prompt(params, tag),
             By::Token => self.token.request("session/prompt", &params),
             By::Run => return start_run(self, prompt, false),
         };

@@ -53,6 +53,7 @@ exec "{}" "$@"
     fn config(&self) -> String {
         let mut text = r#"default_agent = "one"
 [daemon]
+protocols = ["1", "2"]
 log_level = "debug"
 compress_after = "0s"
 [defaults]

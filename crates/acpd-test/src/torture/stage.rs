@@ -264,8 +264,7 @@ impl Stage {
                 self.sync = None;
                 let cwd = self.scene.home.path("work");
                 let session = &self.sessions[By::Editor.index()];
-                let params = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
-                self.editor.request("session/load", &params);
+                self.editor.load(session, &cwd);
             }
         }
         Ok(())
