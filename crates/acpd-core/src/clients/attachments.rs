@@ -15,7 +15,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use acp_wire::build;
-use acpd_api::{CaughtUp, ClientName, Role, TurnState, method};
+use acpd_api::{CaughtUp, ClientName, Role, method};
 use bytes::Bytes;
 
 use crate::clients::Clients;
@@ -33,11 +33,11 @@ pub(super) struct Attachment {
     pub(super) since: u64,
     view: View,
     cursor: Cursor,
-    /// The state of the session that the client knows, if its version tells states. Of a live client
-    /// it is that of the journal's head.
-    told: Option<TurnState>,
     /// The client got its position since it attached.
     has_position: bool,
+    /// The client may not know the state of the session's turn: it has changed without a line of
+    /// the journal while the client was behind or away.
+    owes_state: bool,
     pub(super) deferred: VecDeque<(Seq, Effect)>,
 }
 
@@ -188,12 +188,15 @@ impl Clients {
         }
     }
 
-    /// Tells live clients of versions with states the one of the session.
-    pub(crate) fn tell_turn_state(&self, cx: &mut Cx, journal: JournalHead<'_>) {
-        for (client, attachment) in self.attachments(journal.session) {
-            if attachment.view.version.tells_states() && attachment.cursor == Cursor::Live {
+    /// Tells clients of versions with states the one of the session.
+    pub(crate) fn tell_turn_state(&mut self, cx: &mut Cx, journal: JournalHead<'_>) {
+        let all = (journal.session, ClientId(0))..=(journal.session, ClientId(u64::MAX));
+        for ((_, client), attachment) in self.attached.range_mut(all) {
+            if attachment.cursor != Cursor::Live {
+                attachment.owes_state = true;
+            } else if attachment.view.version.tells_states() {
                 let line = version2::state_update(journal.public_id, journal.state);
-                cx.send(Effect::Client(client, ToClient::Line(line)));
+                cx.send(Effect::Client(*client, ToClient::Line(line)));
             }
         }
     }
@@ -229,8 +232,7 @@ impl Clients {
         let JournalHead { session: key, head, .. } = journal;
         let Some(here) = self.connected.get(&client) else { return false };
         let view = here.view;
-        // A newcomer gets the state with its answer.
-        let told = (after.is_none() || style == ReadStyle::History).then_some(journal.state);
+        let owes_state = after.is_some() && style == ReadStyle::Resume;
         let after = after.unwrap_or(head).min(head);
         let old = self.take_attachment(client, key);
         let was_there = || self.resumable.get_mut(&client)?.was_at.remove(&key);
@@ -238,8 +240,9 @@ impl Clients {
         let since = since.unwrap_or_else(|| cx.ids.issue());
         let deferred = old.map(|old| old.deferred).unwrap_or_default();
         let cursor = Cursor::Paused { after };
+        let has_position = false;
         let attachment =
-            Attachment { role, since, view, cursor, told, has_position: false, deferred };
+            Attachment { role, since, view, cursor, has_position, owes_state, deferred };
         self.attached.insert((key, client), attachment);
         let history = (style == ReadStyle::History).then_some(head);
         self.advance(cx, client, journal, (after, history), false);
@@ -347,12 +350,12 @@ impl Clients {
             return;
         }
         let was_behind = matches!(attachment.cursor, Cursor::Reading { history: None });
+        let owes_state = std::mem::take(&mut attachment.owes_state) || was_behind;
         attachment.cursor = Cursor::Live;
         let view = attachment.view;
-        let knows_state = attachment.told.replace(journal.state) == Some(journal.state);
         let keeps_position = std::mem::replace(&mut attachment.has_position, true) && is_quiet;
         cx.send_all(attachment.deferred.drain(..).map(|(_, effect)| effect));
-        if view.version.tells_states() && (was_behind || !knows_state) {
+        if owes_state && view.version.tells_states() {
             let state = version2::state_update(journal.public_id, journal.state);
             let now = [ToClient::Values(options_update(journal, &view)), ToClient::Line(state)];
             cx.send_all(now.map(|what| Effect::Client(client, what)));
@@ -388,7 +391,6 @@ impl Clients {
             self.touched.insert(*key);
             if attachment.cursor == Cursor::Live {
                 attachment.cursor = Cursor::Paused { after: head(*key) };
-                attachment.told = None;
             }
         }
     }

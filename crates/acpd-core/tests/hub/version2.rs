@@ -359,3 +359,37 @@ fn a_prompt_that_waits_over_a_restart_is_answered_in_its_version() {
     let client = bench.second_with(&json!({"client":{"token":TOKEN,"resume":resume}}));
     assert_eq!(bench.answer(client, 2)["result"]["messageId"], "acpd-5");
 }
+
+#[test]
+fn a_change_of_state_is_told_to_a_client_that_was_behind_or_away() {
+    let mut bench = Bench::with_shims();
+    let token = json!({"client":{"token":TOKEN}});
+    let client = bench.second_with(&token);
+    bench.got(client);
+    bench.session(client, "s");
+    let other = bench.joined("s");
+    bench.start_turn(client, 1, "s", "go");
+    bench.got(client);
+    bench.feed(Input::Client(client, ClientEvent::Lagged));
+    asks(&mut bench, 7, &run("make"));
+    bench.feed(Input::Client(client, ClientEvent::Drained));
+    let told =
+        ["session/request_permission", "config_option_update", "state_update requires_action"];
+    let question = bench.expect_words(client, told)[0]["id"].clone();
+
+    bench.feed(Input::Client(client, ClientEvent::Closed));
+    let asked = bench.got(other).pop().expect("a question");
+    bench.select(other, &asked, "y");
+    let (generation, head) = (&bench.snapshot.generation, bench.journal_words().len());
+    let resume =
+        json!({"generation":generation,"sessions":{"s":head},"open":[],"asked":[question]});
+    let client = bench.second_with(&json!({"client":{"token":TOKEN,"resume":resume}}));
+    let told = [
+        "result \"init\"",
+        "$/cancel_request",
+        "config_option_update",
+        "state_update running",
+        "_acpd/caught_up",
+    ];
+    bench.expect_words(client, told);
+}
