@@ -340,6 +340,10 @@ impl Clients {
         let (lagged, notices) = (here.lagged, here.view.notices);
         let Some(attachment) = self.attachment_mut(client, session) else { return };
         if after < head || history.is_some() {
+            // What belongs here must not come behind later lines.
+            while let Some((_, effect)) = attachment.deferred.pop_front_if(|(at, _)| *at <= after) {
+                cx.send(effect);
+            }
             attachment.cursor = Cursor::Reading { history };
             let style = if history.is_some() { ReadStyle::History } else { ReadStyle::Resume };
             let (upto, view) = (history.unwrap_or(head), attachment.view);

@@ -393,3 +393,23 @@ fn a_change_of_state_is_told_to_a_client_that_was_behind_or_away() {
     ];
     bench.expect_words(client, told);
 }
+
+#[test]
+fn the_state_of_a_resume_comes_before_later_lines() {
+    let (mut bench, client) = begun();
+    let prompt = bench.start_turn(client, 1, "s", "go");
+    bench.got(client);
+    bench.feed(Input::Client(client, ClientEvent::Lagged));
+    bench.resume(client, &Value::Null);
+    bench.end_turn(&prompt);
+    bench.expect_words(client, []);
+    bench.feed(Input::Client(client, ClientEvent::Drained));
+    let told = [
+        "state_update running",
+        "result \"resume\"",
+        "state_update idle end_turn",
+        "config_option_update",
+        "state_update idle",
+    ];
+    bench.expect_words(client, told);
+}
