@@ -175,6 +175,8 @@ impl Hub {
                     work: Work::recovered(row.cancelling),
                     whole: false,
                     message,
+                    // Senders that want no more than an answer have it, and are no longer named.
+                    is_promised: prompt.senders.is_empty(),
                     ..Running::new(prompt, (number, chunk), text, self.cx.now, false)
                 }));
                 self.arm_stall(row.session);

@@ -413,3 +413,31 @@ fn the_state_of_a_resume_comes_before_later_lines() {
     ];
     bench.expect_words(client, told);
 }
+
+#[test]
+fn a_prompt_in_the_history_keeps_its_key_when_a_login_is_missing() {
+    for restarts in [false, true] {
+        let mut bench = Bench::with_shims();
+        let first = bench.client(&json!({}));
+        bench.session(first, "s");
+        let mut second = bench.second(&json!({}));
+        if restarts {
+            bench.keyed_prompt(second, 1, "k", "once");
+        } else {
+            bench.prompt_with(first, 1, "once", &json!({"idempotencyKey":"k"}));
+            bench.keyed_prompt(second, 1, "k", "once");
+        }
+        let prompt = bench.heard_one("session/prompt");
+        let id = bench.answer(second, 1)["result"].clone();
+        assert_eq!(id, json!({"messageId":"acpd-2"}));
+        if restarts {
+            bench.reboot();
+            second = bench.second(&json!({}));
+        }
+        bench.agent_refuses(&prompt, -32000);
+        bench.got(second);
+        bench.keyed_prompt(second, 2, "k", "once");
+        assert_eq!(bench.answer(second, 2)["result"], id);
+        assert_eq!(bench.heard(), Vec::<Value>::new(), "it ran once");
+    }
+}

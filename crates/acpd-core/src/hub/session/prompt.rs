@@ -74,7 +74,10 @@ impl Hub {
             |line: &[u8]| idempotency_key(line).is_ok_and(|own| own.as_deref() == Some(key));
         let place = of.queue.iter().position(|prompt| is_it(&prompt.line));
         let prompt = match (running, place) {
-            (Some(turn), _) => &mut turn.prompt,
+            (Some(turn), _) => {
+                turn.is_promised |= wants_insertion;
+                &mut turn.prompt
+            }
             (None, Some(place)) => &mut of.queue[place],
             (None, None) => return false,
         };
