@@ -39,6 +39,7 @@ mod tcp;
 mod terminals;
 mod tracing;
 mod transcripts;
+mod version2;
 mod web;
 mod wire;
 mod workspace_tools;

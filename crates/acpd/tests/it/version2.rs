@@ -1,0 +1,122 @@
+//! Clients of version 2 of the protocol, through `acpctl acp`.
+
+use acpd_test::harness::{Client, Config, TestEnv};
+use serde_json::{Value, json};
+
+use crate::{echo, home, home_with};
+
+fn hello(editor: &mut Client) -> Value {
+    let info = json!({"name": "editor", "version": "1"});
+    editor.ok("initialize", json!({"protocolVersion": 2, "info": info, "capabilities": {}}))
+}
+
+/// A home that serves version 2, too.
+fn newest() -> TestEnv {
+    home_with(&Config::new([echo()]).daemon("protocols", r#"["1", "2"]"#))
+}
+
+/// Returns the id.
+fn keyed(editor: &mut Client, session: &str, key: &str, text: &str) -> u64 {
+    let prompt = json!([{"type": "text", "text": text}]);
+    let params = json!({"sessionId": session, "prompt": prompt, "idempotencyKey": key});
+    editor.request("session/prompt", params)
+}
+
+/// Waits for the next end of a turn; returns its stop reason.
+fn idle(editor: &mut Client) -> Value {
+    let idle = editor.next("an idle state", |m| m["params"]["update"]["state"] == "idle");
+    idle["params"]["update"]["stopReason"].clone()
+}
+
+/// Messages and calls in order of their first line: kind, id, and text or last status.
+fn conversation(editor: &Client) -> Vec<(String, String, String)> {
+    let mut all: Vec<(String, String, String)> = Vec::new();
+    for update in editor.seen().iter().map(|line| &line["params"]["update"]) {
+        let kind = update["sessionUpdate"].as_str().unwrap_or_default();
+        let id = ["messageId", "toolCallId"].iter().find_map(|name| update[name].as_str());
+        let Some(id) = id else { continue };
+        let at = all.iter().position(|(of, known, _)| of == kind && known == id);
+        let at = at.unwrap_or_else(|| {
+            all.push((kind.to_owned(), id.to_owned(), String::new()));
+            all.len() - 1
+        });
+        let text = &mut all[at].2;
+        match (update["content"]["text"].as_str(), update["status"].as_str()) {
+            (Some(more), _) => text.push_str(more),
+            (None, Some(status)) => status.clone_into(text),
+            (None, None) => {}
+        }
+    }
+    all
+}
+
+#[test]
+fn a_conversation_continues_after_the_daemon_is_killed() {
+    let env = newest();
+    let (bridge, mut editor) = env.bridge(&["echo"]);
+    let known = hello(&mut editor);
+    assert_eq!(
+        (&known["protocolVersion"], &known["info"]["name"]),
+        (&2.into(), &"acpd-demo".into())
+    );
+    assert!(known["capabilities"]["session"].is_object(), "{known}");
+    let session = editor.new_session(&env.work("main"), Some("fix"));
+
+    let first = keyed(&mut editor, &session, "k1", "say #one [tool Edit] [ask]");
+    let question = editor.next_of("session/request_permission");
+    assert_eq!(question["params"]["subject"]["toolCall"]["title"], "Write demo.txt");
+    let first = editor.answer(first).expect("it is inserted while its turn waits");
+    editor.permit(&question, "yes");
+    assert_eq!(idle(&mut editor), "end_turn");
+
+    let second = keyed(&mut editor, &session, "k2", "say #two [pause middle] [chunks 50]");
+    editor.hear("paused at middle");
+    let second = editor.answer(second).expect("it is inserted");
+    assert_ne!(first["messageId"], second["messageId"]);
+    let waiting = keyed(&mut editor, &session, "k3", "say #never");
+    editor.notify("$/cancel_request", json!({"requestId": waiting}));
+    assert_eq!(editor.answer(waiting).unwrap_err()["code"], -32800);
+
+    env.kill_daemon();
+    let again = keyed(&mut editor, &session, "k2", "say #two [pause middle] [chunks 50]");
+    assert_eq!(editor.answer(again).expect("it is known"), second);
+    env.release("middle");
+    assert_eq!(idle(&mut editor), "end_turn");
+    let again = keyed(&mut editor, &session, "k1", "say #one");
+    assert_eq!(editor.answer(again).expect("it is known"), first);
+    keyed(&mut editor, &session, "k3", "say #three");
+    assert_eq!(idle(&mut editor), "end_turn");
+    assert!(editor.said(&session).contains("tags=one,two,three"), "{}", editor.said(&session));
+    assert_eq!(env.received("echo", "session/prompt").len(), 3);
+
+    let (other, mut reader) = env.bridge(&["echo"]);
+    hello(&mut reader);
+    let start = json!({"type": "start"});
+    let params = json!({"sessionId": session, "cwd": env.work("main"), "replayFrom": start});
+    reader.ok("session/resume", params);
+    let (live, replayed) = (conversation(&editor), conversation(&reader));
+    assert_eq!(live, replayed);
+    let users = live.iter().filter(|(kind, ..)| kind == "user_message_chunk");
+    let ids: Vec<&str> = users.map(|(_, id, _)| &**id).collect();
+    assert_eq!(ids[..2], [&first["messageId"], &second["messageId"]]);
+
+    let log = env.acpctl(&["session", "log", "fix"]).success();
+    for text in ["permission: yes", "line 50", "tags=one,two,three"] {
+        assert_eq!(log.stdout().matches(text).count(), 1, "{text}: {log:?}");
+    }
+    drop((editor, reader));
+    for bridge in [bridge, other] {
+        bridge.finish().success();
+    }
+}
+
+#[test]
+fn version_2_is_off_by_default() {
+    let env = home([echo()]);
+    let (bridge, mut editor) = env.bridge(&["echo"]);
+    let known = hello(&mut editor);
+    assert_eq!(known["protocolVersion"], 1);
+    assert_eq!(known["agentCapabilities"]["loadSession"], true);
+    drop(editor);
+    bridge.finish().success();
+}
