@@ -24,10 +24,10 @@ version = "0.0.0"
 edition = "2024"
 
 [dependencies]
-agent-client-protocol = "=5.0.0"
+agent-client-protocol = { version = "=5.0.0", features = ["unstable_protocol_v2"] }
 agent-client-protocol-http = { version = "=5.0.0", features = ["client"] }
 reqwest = { version = "0.13", default-features = false }
-tokio = { version = "1", features = ["macros", "rt", "time"] }
+tokio = { version = "1", features = ["macros", "rt", "sync", "time"] }
 
 [workspace]
 "#;
@@ -80,6 +80,7 @@ fn talks(
 ) -> Result {
     let Some(scripts) = ready(sdk.as_slice())? else { return Ok(()) };
     let home = Home::new(&workspace::bin_dir("debug")?)?;
+    home.configure("[daemon]\nprotocols = [\"1\", \"2\"]\n")?;
     let packages = home.path("packages");
     let interpreter = interpreter(&scripts, &packages)?;
     let server = home.acpctl(&["web", "--port", "0"]).stdout(Stdio::piped()).spawn()?;
