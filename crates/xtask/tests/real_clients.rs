@@ -32,6 +32,11 @@ fn acpx_keeps_its_session_over_its_processes() {
     acpx().unwrap();
 }
 
+#[test]
+fn a_client_of_version_2_resumes_its_session_with_all_messages() {
+    version2().unwrap();
+}
+
 fn conversation(agent: &'static str) -> Result {
     let Some(stage) = Stage::new(agent, "tssdk")? else { return Ok(()) };
     let mut first = stage.typescript("conversation.mjs", &["begin"])?;
@@ -39,6 +44,16 @@ fn conversation(agent: &'static str) -> Result {
     first.pass()?;
     stage.typescript("conversation.mjs", &["load", &told])?.pass()?;
     stage.typescript("conversation.mjs", &["resume", &told])?.pass()?;
+    stage.home.stop()
+}
+
+fn version2() -> Result {
+    let config = "[daemon]\nprotocols = [\"1\", \"2\"]\n";
+    let Some(stage) = Stage::with_demo("tssdk", config)? else { return Ok(()) };
+    let mut first = stage.typescript("version2.mjs", &["begin"])?;
+    let told = first.read_to("session ")?;
+    first.pass()?;
+    stage.typescript("version2.mjs", &["resume", &told])?.pass()?;
     stage.home.stop()
 }
 

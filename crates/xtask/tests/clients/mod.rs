@@ -8,7 +8,7 @@ use std::process::{ChildStdout, Stdio};
 
 use acpd_sys::process::ProcessId;
 use xtask::home::{ChildGuard, Home};
-use xtask::real::{Model, ready};
+use xtask::real::{Model, Scripts, ready};
 use xtask::{Result, workspace};
 
 /// Seconds after which a client hangs.
@@ -18,7 +18,7 @@ const LIMIT: &str = "120";
 pub(crate) struct Stage {
     pub(crate) home: Home,
     /// Ends with the stage.
-    _model: Model,
+    _model: Option<Model>,
     agent: &'static str,
 }
 
@@ -27,18 +27,17 @@ impl Stage {
     pub(crate) fn new(agent: &'static str, client: &str) -> Result<Option<Stage>> {
         let Some(scripts) = ready(&[agent, client])? else { return Ok(None) };
         let model = scripts.start_model()?;
-        let home = Home::new(&workspace::bin_dir("debug")?)?;
+        let home = home_with_clients(&scripts)?;
         scripts.configure(&home, agent, &model, "")?;
-        // Installed clients, in their own folder: some keep their state next to it.
-        fs::create_dir(home.path("real"))?;
-        for entry in fs::read_dir(scripts.store())? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if ["npm-", "py-"].iter().any(|kind| name.to_string_lossy().starts_with(kind)) {
-                std::os::unix::fs::symlink(entry.path(), home.path("real").join(name))?;
-            }
-        }
-        Ok(Some(Stage { home, _model: model, agent }))
+        Ok(Some(Stage { home, _model: Some(model), agent }))
+    }
+
+    /// The same with the built-in agent and this configuration.
+    pub(crate) fn with_demo(client: &str, config: &str) -> Result<Option<Stage>> {
+        let Some(scripts) = ready(&[client])? else { return Ok(None) };
+        let home = home_with_clients(&scripts)?;
+        home.configure(config)?;
+        Ok(Some(Stage { home, _model: None, agent: "demo" }))
     }
 
     /// Command that a client starts as its agent.
@@ -145,6 +144,20 @@ impl Client {
         let stderr = fs::read_to_string(&self.stderr).unwrap_or_default();
         format!("{}\n{stderr}", self.said)
     }
+}
+
+/// A home with the installed clients in their own folder: some keep their state next to it.
+fn home_with_clients(scripts: &Scripts) -> Result<Home> {
+    let home = Home::new(&workspace::bin_dir("debug")?)?;
+    fs::create_dir(home.path("real"))?;
+    for entry in fs::read_dir(scripts.store())? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if ["npm-", "py-"].iter().any(|kind| name.to_string_lossy().starts_with(kind)) {
+            std::os::unix::fs::symlink(entry.path(), home.path("real").join(name))?;
+        }
+    }
+    Ok(home)
 }
 
 fn source(script: &str) -> PathBuf {

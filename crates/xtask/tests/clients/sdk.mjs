@@ -8,24 +8,34 @@ import { pathToFileURL } from "node:url";
 const dist = pathToFileURL(
   `${process.env.REAL_DIR}/npm-tssdk/node_modules/@agentclientprotocol/sdk/dist/`,
 );
-const acp = await import(new URL("v1/stable/acp.js", dist));
-const schema = await import(new URL("v1/schema/zod.gen.js", dist));
-export const { agent, client } = acp.methods;
-
 const work = process.env.WORK;
-const results = {
-  [agent.initialize]: schema.zInitializeResponse,
-  [agent.session.new]: schema.zNewSessionResponse,
-  [agent.session.load]: schema.zLoadSessionResponse,
-  [agent.session.resume]: schema.zResumeSessionResponse,
-  [agent.session.list]: schema.zListSessionsResponse,
-  [agent.session.close]: schema.zCloseSessionResponse,
-  [agent.session.prompt]: schema.zPromptResponse,
-};
-const calls = {
-  [client.session.update]: schema.zSessionNotification,
-  [client.session.requestPermission]: schema.zRequestPermissionRequest,
-};
+const version1 = await sdk("v1");
+export const { agent } = version1.acp.methods;
+
+/** The SDK for a version of the protocol, with the shapes of what acpd sends. */
+export async function sdk(version) {
+  const acp = await import(new URL(`${version}/stable/acp.js`, dist));
+  const schema = await import(new URL(`${version}/schema/zod.gen.js`, dist));
+  const { agent, client } = acp.methods;
+  const results = {
+    [agent.initialize]: schema.zInitializeResponse,
+    [agent.session.new]: schema.zNewSessionResponse,
+    [agent.session.load]: schema.zLoadSessionResponse,
+    [agent.session.resume]: schema.zResumeSessionResponse,
+    [agent.session.list]: schema.zListSessionsResponse,
+    [agent.session.close]: schema.zCloseSessionResponse,
+    [agent.session.prompt]: schema.zPromptResponse,
+    [agent.session.setConfigOption]: schema.zSetSessionConfigOptionResponse,
+  };
+  const calls = {
+    [client.session.update]: schema.zSessionNotification ?? schema.zUpdateSessionNotification,
+    [client.session.requestPermission]: schema.zRequestPermissionRequest,
+    [acp.methods.protocol?.cancelRequest]: schema.zCancelRequestNotification,
+  };
+  return { acp, results, calls };
+}
+
+export const CANCELLED = -32800;
 
 // The SDK reports on the console what it cannot take, and goes on. Here the first problem is the end.
 let problem;
@@ -33,9 +43,9 @@ const failed = new Promise((_, reject) => (problem = (text) => reject(new Error(
 console.error = (...words) => problem(words.map(String).join(" "));
 
 /** Starts the agent, initializes, lets `flow` work with the connection, and leaves. */
-export async function run(flow) {
+export async function run(flow, version = version1, view = new View(), hello = { clientCapabilities: {} }) {
   try {
-    await Promise.race([live(flow), failed]);
+    await Promise.race([live(flow, version, view, hello), failed]);
     console.log("PASS");
   } catch (error) {
     console.log("FAIL", error.stack);
@@ -43,39 +53,33 @@ export async function run(flow) {
   }
 }
 
-async function live(flow) {
+async function live(flow, { acp, results, calls }, view, hello) {
   const child = spawn("/bin/sh", ["-c", `exec ${process.env.AGENT_CMD}`], {
     stdio: ["pipe", "pipe", "inherit"],
     cwd: work,
   });
   const end = new Promise((resolve) => child.on("close", (code, signal) => resolve(code ?? signal)));
-  const { sent, received } = checks();
-  const view = new View();
+  const { sent, received } = checks(results, calls);
   const output = eye(sent);
   // It ends with the connection, and how that ended is told by the other direction.
   output.readable.pipeTo(Writable.toWeb(child.stdin)).catch(() => {});
   const input = Readable.toWeb(child.stdout).pipeThrough(eye(received));
-  const connection = app(view).connect(acp.ndJsonStream(output.writable, input));
+  const connection = app(acp, view).connect(acp.ndJsonStream(output.writable, input));
   const request = (method, params) => connection.agent.request(method, params);
-  const hello = await request(agent.initialize, {
-    protocolVersion: acp.PROTOCOL_VERSION,
-    clientCapabilities: {},
-  });
-  assert.equal(hello.protocolVersion, acp.PROTOCOL_VERSION);
+  const protocolVersion = acp.PROTOCOL_VERSION;
+  const known = await request(agent.initialize, { protocolVersion, ...hello });
+  assert.equal(known.protocolVersion, protocolVersion);
   await flow({ request, view, work, notify: (...what) => connection.agent.notify(...what) });
   child.stdin.end();
   assert.equal(await end, 0, "how the agent's process ended");
   await connection.closed;
 }
 
-function app(view) {
+function app(acp, view) {
+  const { client } = acp.methods;
   return acp
     .client({ name: "acpd-test" })
-    .onRequest(client.session.requestPermission, ({ params }) => {
-      view.asked += 1;
-      const { optionId } = params.options.find((option) => option.kind === "allow_once");
-      return { outcome: { outcome: "selected", optionId } };
-    })
+    .onRequest(client.session.requestPermission, ({ params, signal }) => view.answer(params, signal))
     .onNotification(client.session.update, ({ params }) => view.take(params.update));
 }
 
@@ -86,6 +90,11 @@ class View {
   kinds = [];
   asked = 0;
   #waiting = [];
+
+  answer(question) {
+    this.asked += 1;
+    return allow(question);
+  }
 
   take(update) {
     this.kinds.push(update.sessionUpdate);
@@ -105,6 +114,11 @@ class View {
   }
 }
 
+export function allow({ options }) {
+  const { optionId } = options.find((option) => option.kind === "allow_once");
+  return { outcome: { outcome: "selected", optionId } };
+}
+
 /** Checks the numbered pieces of a slow answer: each once and in order. */
 export function wholeAnswer(said, count) {
   const pieces = [...said.matchAll(/tick \d+\/\d+/g)].map(([piece]) => piece);
@@ -114,7 +128,7 @@ export function wholeAnswer(said, count) {
 export const text = (text) => [{ type: "text", text }];
 
 /** What holds every message, either way, against the SDK's own schema. */
-function checks() {
+function checks(results, calls) {
   const open = new Map();
   const sent = (message) => {
     if (message.method && message.id !== undefined) open.set(message.id, message.method);
@@ -125,6 +139,7 @@ function checks() {
     const method = open.get(message.id);
     assert.ok(method, "an answer to no open request");
     open.delete(message.id);
+    if (message.error?.code === CANCELLED) return;
     assert.ok(!message.error, `${method} failed`);
     matches(results[method], message.result, message);
   };
