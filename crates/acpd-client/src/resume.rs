@@ -15,7 +15,7 @@
 //! cannot know whether the connection can be resumed.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use acp_wire::{
     ErrorObject, Id, Message, Outcome, build, code, count_at, locate, parse, remove_member, set_id,
@@ -117,6 +117,10 @@ pub struct Resumption {
     /// acpd's requests, and the number of the line that answered.
     asked: HashMap<Id, Option<u64>>,
     cursors: HashMap<String, Cursor>,
+    /// The end of a turn is an update, and answers no request: version 2 of the protocol.
+    tells_states: bool,
+    /// Sessions with a turn, as far as updates say so.
+    working: HashSet<String>,
 }
 
 impl Resumption {
@@ -134,10 +138,12 @@ impl Resumption {
         self.connection == Connection::Up
     }
 
-    /// Returns whether the user waits for an answer, or for a line that is held back.
+    /// Returns whether the user waits for an answer, for the end of a turn, or for a line that is
+    /// held back.
     pub fn waits(&self) -> bool {
         let greets = matches!(self.phase, Phase::Greeting { .. });
-        greets || self.held_bytes > 0 || !self.open.is_empty() || !self.early.is_empty()
+        let is_owed = !self.open.is_empty() || !self.early.is_empty() || !self.working.is_empty();
+        greets || self.held_bytes > 0 || is_owed
     }
 
     /// Returns whether the user has stopped the daemon, and no other one has come since.
@@ -346,6 +352,7 @@ impl Resumption {
     fn bound(&mut self, outcome: Outcome<'_>) {
         let Outcome::Result(result) = outcome else { return };
         let text = result.get().as_bytes();
+        self.tells_states = locate(text, &["capabilities"]).is_some();
         let mut places = CAPABILITIES.map(|name| [name, "_meta", NAMESPACE, "agent"]).into_iter();
         if let Some(agent) = places.find_map(|path| locate(text, &path)) {
             let path = ["params", "_meta", NAMESPACE, "agent"];
@@ -430,6 +437,9 @@ impl Resumption {
             Outcome::Error(_) => None,
         };
         request.kind.end(id, result, &mut self.cursors);
+        if let (Kind::Leave(session), Some(_)) = (&request.kind, result) {
+            self.working.remove(session);
+        }
         let answered = Answered { ids: vec![id.clone()] };
         self.send_counted(build::notification(method::CLIENT_ANSWERED, &answered), out);
         Ok(Verdict::Pass)
@@ -568,6 +578,7 @@ impl Resumption {
             method::SESSION_REMOVED => {
                 if let Some(session) = str_at(text, &["sessionId"]) {
                     self.cursors.remove(&*session);
+                    self.working.remove(&*session);
                 }
             }
             "$/cancel_request" => {
@@ -576,7 +587,10 @@ impl Resumption {
                 }
             }
             name if name.starts_with("_acpd/client/") => return Verdict::Swallow,
-            _ => return self.numbered(line, text),
+            _ => {
+                self.note_state(line);
+                return self.numbered(line, text);
+            }
         }
         Verdict::Pass
     }
@@ -591,7 +605,24 @@ impl Resumption {
             Phase::Left => false,
             _ => true,
         };
+        if shows {
+            self.note_state(own);
+        }
         Some(if shows { Verdict::Own(line.slice_ref(own)) } else { Verdict::Swallow })
+    }
+
+    /// Notes whether a session works, if the line says so.
+    fn note_state(&mut self, line: &[u8]) {
+        let of_update = |name| str_at(line, &["params", "update", name]);
+        if !self.tells_states || of_update("sessionUpdate").as_deref() != Some("state_update") {
+            return;
+        }
+        let Some(session) = str_at(line, &["params", "sessionId"]) else { return };
+        if of_update("state").as_deref() == Some("idle") {
+            self.working.remove(&*session);
+        } else {
+            self.working.insert(session.into_owned());
+        }
     }
 
     /// The same without positions: the user wants numbers, or an older daemon does not know them.

@@ -156,6 +156,35 @@ fn a_session_that_a_request_made_is_followed_before_its_first_line() {
 }
 
 #[test]
+fn a_turn_is_waited_for_where_its_end_answers_no_request() {
+    let state = |own: &str, seq: Option<u64>| {
+        let update = json!({"sessionUpdate": "state_update", "state": own});
+        let params = json!({"sessionId": SESSION, "update": update});
+        let own = line(&json!({"method": "session/update", "params": params}));
+        seq.map_or_else(|| own.clone(), |seq| LinePosition(SESSION.into(), seq).before(&own).into())
+    };
+    let mut out = VecDeque::new();
+    let mut memory = Resumption::new("0123456789abcdef".to_owned());
+    memory.send(line(&json!({"id": 0, "method": "initialize", "params": {}})), &mut out);
+    let meta = json!({"_acpd": {"generation": "g", "received": 0, "again": []}});
+    let known = json!({"id": 0, "result": {"capabilities": {"_meta": meta}}});
+    memory.receive(&line(&known), &mut out).unwrap();
+    for (say, waits) in [
+        (state("running", Some(1)), true),
+        (state("requires_action", None), true),
+        (state("idle", Some(2)), false),
+        (state("running", Some(3)), true),
+    ] {
+        memory.receive(&say, &mut out).unwrap();
+        assert_eq!(memory.waits(), waits);
+    }
+    let close = json!({"id": 1, "method": "session/close", "params": {"sessionId": SESSION}});
+    memory.send(line(&close), &mut out);
+    memory.receive(&line(&json!({"id": 1, "result": {}})), &mut out).unwrap();
+    assert!(!memory.waits());
+}
+
+#[test]
 fn lines_of_a_subagent_count_for_the_session_that_they_name() {
     let mut memory = greeted();
     let mut out = VecDeque::new();

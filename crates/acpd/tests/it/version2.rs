@@ -1,6 +1,7 @@
 //! Clients of version 2 of the protocol, through `acpctl acp`.
 
-use acpd_test::harness::{Client, Config, TestEnv};
+use acpd_test::harness::{Client, Config, TestEnv, signal};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::{echo, home, home_with};
@@ -108,6 +109,21 @@ fn a_conversation_continues_after_the_daemon_is_killed() {
     for bridge in [bridge, other] {
         bridge.finish().success();
     }
+}
+
+#[test]
+fn a_client_that_waits_for_the_end_of_a_turn_gets_a_daemon() {
+    let env = newest();
+    let (bridge, mut editor) = env.bridge(&["echo"]);
+    hello(&mut editor);
+    let session = editor.new_session(&env.work("main"), None);
+    editor.say(&session, "say #one [pause middle]").expect("it is inserted");
+    editor.hear("paused at middle");
+    signal(env.daemon_pid(), Signal::SIGTERM);
+    env.release("middle");
+    assert_eq!(idle(&mut editor), "end_turn");
+    drop(editor);
+    bridge.finish().success();
 }
 
 #[test]
