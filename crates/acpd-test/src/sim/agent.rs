@@ -189,6 +189,11 @@ fn modes(current: &str) -> Value {
     json!({"currentModeId":current,"availableModes":[{"id":"ask","name":"Ask"},{"id":"code","name":"Code"}]})
 }
 
+fn options(model: &str) -> Value {
+    json!([{"id":"model","name":"Model","type":"select","currentValue":model,
+        "options":[{"value":"a","name":"A"},{"value":"b","name":"B"}]}])
+}
+
 impl Process {
     pub(super) fn new(name: &str, quirks: Quirks) -> Process {
         Process { name: name.to_owned(), quirks, ..Process::default() }
@@ -322,7 +327,7 @@ impl Process {
                     cx.truth.hit("update before the session was made");
                     cx.out.push(update(&made, commands));
                 }
-                Ok(json!({"sessionId":made,"modes":modes("ask")}))
+                Ok(json!({"sessionId":made,"modes":modes("ask"),"configOptions":options("a")}))
             }
             "session/fork" => {
                 let Some(held) = self.held.get(&session).cloned() else {
@@ -336,7 +341,7 @@ impl Process {
                 cx.disk.next += 1;
                 self.held.insert(made.clone(), held);
                 cx.disk.copy(&session, &made);
-                Ok(json!({"sessionId":made,"modes":modes("ask")}))
+                Ok(json!({"sessionId":made,"modes":modes("ask"),"configOptions":options("a")}))
             }
             "session/list" if self.quirks.list => {
                 let all = cx.disk.sessions.keys().map(|id| json!({"sessionId":id,"cwd":"/w"}));
@@ -348,7 +353,7 @@ impl Process {
                 } else if cx.disk.sessions.contains_key(&session) {
                     cx.truth.hit("resumed");
                     self.hold(&session, cx.disk);
-                    Ok(json!({"modes":modes("ask")}))
+                    Ok(json!({"modes":modes("ask"),"configOptions":options("a")}))
                 } else {
                     Err((NOT_FOUND, "no such session"))
                 }
@@ -370,6 +375,16 @@ impl Process {
                     Ok(json!({}))
                 } else {
                     Err((NOT_FOUND, "Session not found"))
+                }
+            }
+            "session/set_config_option" => {
+                if !self.held.contains_key(&session) {
+                    Err((NOT_FOUND, "Session not found"))
+                } else if params["configId"] == "model" && params["type"].is_null() {
+                    let value = params["value"].as_str().unwrap_or_default();
+                    Ok(json!({"configOptions":options(value)}))
+                } else {
+                    Err((BAD_PARAMS, "no such option"))
                 }
             }
             "_session/steering" | "session/inject" => {
@@ -431,7 +446,7 @@ impl Process {
         }
         cx.out.extend(replay);
         self.hold(session, cx.disk);
-        Ok(json!({"modes":modes("ask")}))
+        Ok(json!({"modes":modes("ask"),"configOptions":options("a")}))
     }
 
     fn hold(&mut self, session: &str, disk: &Disk) {

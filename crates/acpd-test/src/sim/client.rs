@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use acp_wire::Version;
 use acp_wire::acp::ClientCapabilities;
 use acpd_core::ids::SessionKey;
 use acpd_core::record::{EventKind, EventRow};
@@ -10,7 +11,8 @@ use acpd_core::{Numbers, ToClient, View};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::folded::{first_of_call, first_of_message, text_of};
+use super::client2::{SessionLines, check_subject, is_state, request};
+use super::folded::{first_of_call, first_of_message};
 use super::ride::{HELLO, Ride, Word, with_number};
 use super::store::Store;
 use super::truth::{Truth, wire_id};
@@ -48,17 +50,22 @@ pub(super) struct Client {
     pub(super) slow: bool,
     /// Sent lines that match no request.
     pub(super) malformed: u32,
-    set_modes: u32,
-    set_titles: u32,
-    prompts: Vec<String>,
+    pub(super) set_values: u32,
+    pub(super) set_titles: u32,
+    pub(super) prompts: Vec<String>,
     /// The last line of each session, over all connections.
     shown: BTreeMap<String, u64>,
+    /// `initialize` has failed.
+    pub(super) is_turned_away: bool,
+    /// Of a client of version 2.
+    pub(super) lines: BTreeMap<String, SessionLines>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum Asked {
     Plain,
     Login,
+    Initialize,
     /// A second request under an id that is in use.
     Duplicate,
     Prompt {
@@ -101,6 +108,13 @@ pub(super) enum Place {
     At(u64),
 }
 
+pub(super) fn prompted(asked: &Asked) -> Option<&String> {
+    match asked {
+        Asked::Prompt { session, .. } | Asked::Steer { session, .. } => Some(session),
+        _ => None,
+    }
+}
+
 fn leaves(asked: &Asked) -> Option<&String> {
     match asked {
         Asked::Leave { session } => Some(session),
@@ -124,6 +138,7 @@ impl Client {
         let view = View {
             numbers: if rng.permille(800) { Numbers::InMeta } else { Numbers::None },
             notices: rng.permille(800),
+            version: if rng.below(3) == 0 { Version::V2 } else { Version::V1 },
             capabilities: ClientCapabilities {
                 boolean_options: true,
                 notices: true,
@@ -154,7 +169,7 @@ impl Client {
             _ => json!(n),
         };
         match method {
-            "session/set_mode" => self.set_modes += 1,
+            "session/set_mode" | "session/set_config_option" => self.set_values += 1,
             acpd_api::method::SESSION_TITLE => self.set_titles += 1,
             _ => {}
         }
@@ -180,7 +195,10 @@ impl Client {
             }
             _ => {}
         }
+        self.note_request(&params, &asked);
         self.open.entry(id.to_string()).or_default().push(asked);
+        let (method, params) =
+            if self.is_second() { request(method, params) } else { (method, params) };
         let line = line(&json!({"jsonrpc":"2.0","id":id,"method":method,"params":params}));
         self.say(line)
     }
@@ -195,11 +213,16 @@ impl Client {
     pub(super) fn initialize(&mut self, rng: &mut Rng) -> Bytes {
         let own = json!({"agent":self.agent,"notices":self.view.notices,
             "seq":self.has_numbers()});
-        let params = json!({"protocolVersion":1,"_meta":{"_acpd":own},"clientCapabilities":{
-            "plan":{},"subagents":{},
-            "session":{"configOptions":{"boolean":{}},"notices":{},"compaction":{}}}});
+        let params = if self.is_second() {
+            json!({"protocolVersion":2,"_meta":{"_acpd":own},"capabilities":{},
+                "info":{"name":"second","version":"1"}})
+        } else {
+            json!({"protocolVersion":1,"_meta":{"_acpd":own},"clientCapabilities":{
+                "plan":{},"subagents":{},
+                "session":{"configOptions":{"boolean":{}},"notices":{},"compaction":{}}}})
+        };
         let Some(ride) = &mut self.ride else {
-            return self.ask("initialize", params, Asked::Plain, rng).unwrap_or_default();
+            return self.ask("initialize", params, Asked::Initialize, rng).unwrap_or_default();
         };
         // Lines come with numbers in any case.
         self.view.numbers = Numbers::InMeta;
@@ -234,10 +257,8 @@ impl Client {
         let leaving: BTreeSet<&String> = self.open.values().flatten().filter_map(leaves).collect();
         let loads = |place: &Place| matches!(place, Place::Loading { .. });
         self.places.retain(|session, place| loads(place) || !leaving.contains(session));
-        let prompted = self.open.values().flatten().filter_map(|asked| match asked {
-            Asked::Prompt { session, .. } | Asked::Steer { session, .. } => Some(session.clone()),
-            _ => None,
-        });
+        self.note_cut_off();
+        let prompted = self.open.values().flatten().filter_map(prompted).cloned();
         self.followed = prompted.filter(|session| !self.places.contains_key(session)).collect();
         self.ride.as_mut().is_some_and(|ride| ride.lost(now))
     }
@@ -255,8 +276,13 @@ impl Client {
             })
     }
 
+    /// Returns whether the outcome of a request to open or leave a session is unknown.
+    pub(super) fn is_unsure(&self, wanted: &str) -> bool {
+        self.unsure.contains(wanted) || self.unnamed.contains(wanted)
+    }
+
     /// Returns whether the client is leaving a session.
-    fn is_leaving(&self, wanted: &str) -> bool {
+    pub(super) fn is_leaving(&self, wanted: &str) -> bool {
         self.open.values().flatten().filter_map(leaves).any(|session| session == wanted)
     }
 
@@ -307,14 +333,22 @@ impl Client {
                 Word::Kept | Word::Shown => self.remember_shown(&line),
             }
         }
+        if self.is_second() {
+            self.note_line(&line, bytes, store, truth)?;
+        }
         match (line["method"].as_str(), line.get("id")) {
             (None, Some(id)) => self.answered(id, &line, store, truth),
             (Some("session/request_permission"), Some(id)) => {
                 // An id stands for its shown content, for all clients and daemons.
-                let tool = line["params"]["toolCall"]["title"].as_str().unwrap_or_default();
+                let params = &line["params"];
+                let titled = if self.is_second() { params } else { &params["toolCall"] };
+                let tool = titled["title"].as_str().unwrap_or_default();
                 let shown = &line["params"]["_meta"]["_acpd"]["shown"]["title"];
                 if !shown.is_null() && shown != tool {
                     return Err(format!("{shown} is shown of {tool}"));
+                }
+                if self.is_second() {
+                    check_subject(params, tool, store)?;
                 }
                 let text = wire_id(id)?;
                 let known = truth.asked.entry(text.clone()).or_insert_with(|| tool.to_owned());
@@ -354,7 +388,7 @@ impl Client {
 
     /// Checks that the daemon requests only open requests again.
     fn is_open_again(&self, line: &Value) -> Result<(), String> {
-        let again = &line["result"]["agentCapabilities"]["_meta"]["_acpd"]["again"];
+        let again = &own_part(line)["again"];
         let mut again = again.as_array().into_iter().flatten();
         match again.find(|id| !self.open.contains_key(&id.to_string())) {
             Some(id) => Err(format!("{id} is to be sent again, and is not open")),
@@ -418,10 +452,15 @@ impl Client {
                 self.unsure.insert(session.clone());
             }
         }
+        if self.is_second() {
+            self.note_answered(&asked_for, line, store, truth)?;
+        }
         if rides {
             truth.hit("answer to a client with a token");
         }
         match asked_for {
+            // A client without a version could not know what it gets.
+            Asked::Initialize => self.is_turned_away = failed && self.is_second(),
             Asked::Plain | Asked::Login | Asked::Duplicate | Asked::Mode { .. } => {}
             Asked::New if rides && !failed => {
                 let made = line["result"]["sessionId"].as_str().unwrap_or_default();
@@ -484,6 +523,9 @@ impl Client {
             }
             // The turn may run after this answer, so its lines may come later.
             Asked::Prompt { .. } if tells_no_outcome => {}
+            Asked::Prompt { session, text } if self.is_second() => {
+                self.prompt_inserted(&session, &text, line, store, truth)?;
+            }
             Asked::Prompt { session, text } => {
                 self.prompt_ended(&session, &text, line, store, truth)?;
             }
@@ -501,6 +543,9 @@ impl Client {
         store: &Store,
         truth: &mut Truth,
     ) -> Result<(), String> {
+        if truth.inserted.contains_key(text) {
+            truth.hit("prompt of clients of both versions");
+        }
         match line["result"]["stopReason"].as_str() {
             Some("end_turn") => {
                 truth.hit("prompt answered");
@@ -614,7 +659,7 @@ impl Client {
         let first = if shown.as_ref() == Some(bytes) && !(is_call && loaded.is_some()) {
             seq
         } else if is_call {
-            first_of_call(session, loaded.unwrap_or(0)..seq, update, store)?
+            first_of_call(session, loaded.unwrap_or(0)..seq, update, &self.view, store)?
         } else {
             first_of_message(session, seq, (line, bytes), &self.view, store)?
         };
@@ -702,24 +747,14 @@ impl Client {
         for seq in after + 1..before {
             let row = committed(session, seq, store)?;
             let hidden = render(row, None, session, &self.view).is_none()
-                || (history && matches!(row.kind, EventKind::State(_) | EventKind::Live));
-            if !hidden && !self.is_its_own(row) {
+                || (history && matches!(row.kind, EventKind::State(_) | EventKind::Live))
+                || (history && self.is_second() && is_state(row));
+            if !hidden && !self.is_hidden_as_own(row) {
                 let line = String::from_utf8_lossy(&row.line);
                 return Err(format!("{session}: line {seq} is missing after {after}: {line}"));
             }
         }
         Ok(())
-    }
-
-    /// Returns whether a row is about this client's own action.
-    fn is_its_own(&self, row: &EventRow) -> bool {
-        let text = text_of(row).unwrap_or_default();
-        let state = match row.kind {
-            EventKind::State(acp_wire::StateKey::Mode) => self.set_modes > 0,
-            EventKind::State(acp_wire::StateKey::Info) => self.set_titles > 0,
-            _ => false,
-        };
-        state || self.prompts.contains(&text)
     }
 }
 
@@ -756,6 +791,13 @@ fn steered(
         truth.given_back.insert(text.to_owned());
     }
     Ok(())
+}
+
+/// acpd's own part of the answer to `initialize`.
+pub(super) fn own_part(line: &Value) -> &Value {
+    let result = &line["result"];
+    let parts = ["agentCapabilities", "capabilities"].map(|name| &result[name]["_meta"]["_acpd"]);
+    parts.into_iter().find(|part| !part.is_null()).unwrap_or(&Value::Null)
 }
 
 /// A committed line of a journal, or an error.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use acp_wire::set_member;
+use acp_wire::{set_member, str_at};
 use acpd_core::View;
 use acpd_core::record::{EventKind, EventRow};
 use acpd_core::views::render;
@@ -46,6 +46,7 @@ pub(super) fn first_of_call(
     session: &str,
     lines: Range<u64>,
     call: &Value,
+    view: &View,
     store: &Store,
 ) -> Result<u64, String> {
     let (mut merged, mut found) = (json!({}), None);
@@ -54,7 +55,8 @@ pub(super) fn first_of_call(
         if is_apart(row) {
             continue;
         }
-        let line: Value = serde_json::from_slice(&row.line).unwrap_or_default();
+        let line = render(row, None, session, view).unwrap_or_default();
+        let line: Value = serde_json::from_slice(&line).unwrap_or_default();
         let earlier = line["params"]["update"].as_object();
         let Some(earlier) = earlier.filter(|of| of.get("toolCallId") == call.get("toolCallId"))
         else {
@@ -68,7 +70,8 @@ pub(super) fn first_of_call(
         if merged == *call {
             found = Some(first);
         }
-        if merged["sessionUpdate"] == "tool_call" {
+        let kind = str_at(&row.line, &["params", "update", "sessionUpdate"]);
+        if kind.as_deref() == Some("tool_call") {
             break;
         }
     }

@@ -30,6 +30,10 @@
 //!   connections; and in the end nothing is missing. A replay has everything that history shows.
 //! - A request is answered once, over all connections. Lines are reported as safe when they are
 //!   committed.
+//! - A client of version 2 knows the state of a session at each position. Its replay has one end,
+//!   then one state, then the answer. A prompt is answered with the id of its message in the
+//!   journal, behind it, and always the same; a refused one is not there. Nothing about a session
+//!   comes after the client has left it.
 //! - No agent takes a prompt with less context than the conversation says, except one that falsely
 //!   reported a restored session or an accepted prompt. A promised summary is given.
 //! - While a login is missing or nothing is answered (`rest.rs`, the evening), agents are not
@@ -48,6 +52,7 @@
 mod agent;
 mod bad;
 mod client;
+mod client2;
 mod digest;
 mod folded;
 mod host;

@@ -6,7 +6,7 @@ use acpd_core::record::{Dormant, TurnRow, TurnStage};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::client::{Asked, Place, line};
+use super::client::{Asked, Client, Place, line};
 use super::world::{AGENTS, World, client_line};
 
 pub(super) const DIRECTORIES: [&str; 3] = ["/w", "/w", "/v"];
@@ -149,6 +149,7 @@ impl World {
         }
         self.truth.hit("prompt sent again under its key");
         self.truth.shared.insert(text.clone());
+        self.truth.given_back.remove(&text);
         let params = json!({"sessionId":session,"prompt":[{"type":"text","text":text}],
             "_meta":{"_acpd":{"idempotencyKey":text}}});
         self.say(id, "session/prompt", params, Asked::Prompt { session, text })
@@ -215,9 +216,14 @@ impl World {
         if self.clients.get(&id).is_none_or(|client| !client.may_work(&session)) {
             return Ok(());
         }
-        let mode = if self.rng.permille(500) { "ask" } else { "code" };
-        let params = json!({"sessionId":session,"modeId":mode});
-        self.say(id, "session/set_mode", params, Asked::Mode { session })
+        let (method, params) = if self.rng.permille(700) {
+            let mode = if self.rng.permille(500) { "ask" } else { "code" };
+            ("session/set_mode", json!({"sessionId":session,"modeId":mode}))
+        } else {
+            let params = json!({"sessionId":session,"configId":"model","value":"b"});
+            ("session/set_config_option", params)
+        };
+        self.say(id, method, params, Asked::Mode { session })
     }
 
     fn manage_session(&mut self, id: ClientId) -> Result<(), String> {
@@ -225,6 +231,7 @@ impl World {
         let reference = json!({"session":session});
         let opening = self.clients.get(&id).is_none_or(|client| client.is_opening(&session));
         let leave = Asked::Leave { session: session.clone() };
+        let is_second = self.clients.get(&id).is_some_and(Client::is_second);
         match self.rng.below(20) {
             0 => self.say(id, "_acpd/session/close", reference, Asked::Plain),
             1 => self.delete(id, &session, reference),
@@ -235,6 +242,9 @@ impl World {
             }
             3 if !opening => self.say(id, "_acpd/session/detach", reference, leave),
             4 if !opening => self.say(id, "session/close", json!({"sessionId":session}), leave),
+            17.. if is_second && !opening => {
+                self.say(id, "session/close", json!({"sessionId":session}), leave)
+            }
             5 => self.say(id, "_acpd/session/log", json!({"ref":reference}), Asked::Plain),
             6 => self.say(id, "_acpd/session/show", reference, Asked::Plain),
             7 => {

@@ -2,7 +2,7 @@
 //! everything is repaired.
 
 use acpd_core::ids::SessionKey;
-use acpd_core::record::{Desired, Dormant, SessionState, TurnStage};
+use acpd_core::record::{Desired, Dormant, SessionState, TurnRow, TurnStage};
 
 use super::client::Asked;
 use super::host::Leader;
@@ -137,6 +137,7 @@ impl World {
                 }
             }
         }
+        self.states_are_known()?;
         let unsettled = self.hub.as_ref().map(acpd_core::Hub::unsettled).unwrap_or_default();
         let waits = |line: &&String| {
             let id = line.split(':').next().unwrap_or_default();
@@ -182,6 +183,7 @@ impl World {
             // Work of the agent itself has no time limit, as without acpd.
             Asked::New | Asked::Login | Asked::Mode { .. } | Asked::Steer { .. } => is_stuck(agent),
             Asked::Plain
+            | Asked::Initialize
             | Asked::Duplicate
             | Asked::Open { .. }
             | Asked::Leave { .. }
@@ -233,6 +235,7 @@ impl World {
             }
         }
         self.is_back()?;
+        self.states_are_known()?;
         for (id, client) in &self.clients {
             if let Some((request, asked)) = client.open.first_key_value() {
                 return Err(format!("client {} waits for {request}: {asked:?}", id.0));
@@ -249,6 +252,34 @@ impl World {
             Some((id, host)) => Err(format!("{id:?} is still {:?}", host.leader)),
             None => Ok(()),
         }
+    }
+
+    /// Checks that clients of version 2 know whether a turn runs in their sessions.
+    fn states_are_known(&self) -> Result<(), String> {
+        let snapshot = &self.store.snapshot;
+        let states = |session: &str| -> &'static [&'static str] {
+            let known = self.of_id(session).filter(|(_, state)| state.row.removed.is_none());
+            let Some((key, _)) = known.filter(|_| !self.store.reused.contains(session)) else {
+                return &[];
+            };
+            let is_its = |turn: &&TurnRow| {
+                turn.session == *key && matches!(turn.state, TurnStage::Dispatched { .. })
+            };
+            let mut asks = snapshot.interactions.values();
+            match snapshot.turns.values().find(is_its) {
+                None => &["idle"],
+                Some(_) if asks.any(|row| row.session == Some(*key)) => {
+                    &["running", "requires_action"]
+                }
+                Some(_) => &["running"],
+            }
+        };
+        for (id, client) in self.clients.iter().filter(|(_, client)| client.is_second()) {
+            if let Some(wrong) = client.wrong_state(states) {
+                return Err(format!("client {}: {wrong}", id.0));
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn is_down(&self, agent: &str) -> bool {

@@ -8,6 +8,7 @@ use acpd_client::resume::{Resumption, Verdict};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::client::own_part;
 use super::store::Store;
 
 #[derive(Debug)]
@@ -77,7 +78,7 @@ impl Ride {
     ) -> Result<Word, String> {
         let verdict = self.memory.receive(bytes, &mut self.wire);
         let verdict = verdict.map_err(|error| format!("{error}: {line}"))?;
-        let own = &line["result"]["agentCapabilities"]["_meta"]["_acpd"];
+        let own = own_part(line);
         let is_greeting = own["generation"].is_string() || (!self.up && line["id"] == HELLO);
         let lines = if is_greeting { &own["received"] } else { &line["params"]["lines"] };
         let committed = store.snapshot.clients.get(&self.token).map_or(0, |client| client.received);

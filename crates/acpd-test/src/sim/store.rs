@@ -227,7 +227,10 @@ impl Journal {
         let update = &line["params"]["update"];
         let is_chunk = update["sessionUpdate"].as_str().is_some_and(|u| u.ends_with("_chunk"));
         if is_chunk && let Some(text) = update["content"]["text"].as_str() {
-            if !self.texts.insert(text.to_owned()) && !truth.refused.contains(text) {
+            // A prompt that an agent has refused may come again, but for a client of version 2 it
+            // is in the history.
+            let may_repeat = truth.refused.contains(text) && !truth.inserted.contains_key(text);
+            if !self.texts.insert(text.to_owned()) && !may_repeat {
                 return Err(format!("`{text}` is in the journal twice"));
             }
             if let Some((prompt, n)) = text.split_once('#') {

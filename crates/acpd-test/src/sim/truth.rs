@@ -18,6 +18,8 @@ pub(super) struct Truth {
     pub(super) refused: BTreeSet<String>,
     /// Those that came again since.
     pub(super) repeated: BTreeSet<String>,
+    /// Ids of the messages of prompts, as clients of version 2 were told.
+    pub(super) inserted: BTreeMap<String, String>,
     /// Prompts that several requests have sent under their key.
     pub(super) shared: BTreeSet<String>,
     /// Prompts that an agent has answered, and the number of its lines.

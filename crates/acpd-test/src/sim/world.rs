@@ -549,6 +549,9 @@ impl World {
         if drained {
             self.feed(Input::Client(id, ClientEvent::Drained))?;
         }
+        if self.clients.get(&id).is_some_and(|client| client.is_turned_away) {
+            self.lose(id)?;
+        }
         let ride = self.clients.get(&id).and_then(|client| client.ride.as_ref());
         if let Some(ride) = ride.filter(|ride| ride.refused) {
             self.truth.hit("client refused");
