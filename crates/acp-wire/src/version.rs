@@ -42,6 +42,11 @@ impl Version {
         self == Version::V2
     }
 
+    /// Each chunk has the id of its message.
+    pub fn names_messages(self) -> bool {
+        self == Version::V2
+    }
+
     /// The mode of a session is one of its options.
     pub fn has_modes_as_option(self) -> bool {
         self == Version::V2

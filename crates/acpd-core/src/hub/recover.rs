@@ -36,6 +36,7 @@ use crate::record::{
 };
 use crate::requests::Requests;
 use crate::services::{AgentServices, RequestKind};
+use crate::session::entities::Messages;
 use crate::session::table::Sessions;
 use crate::session::turn::{Queued, Running};
 use crate::session::work::Work;
@@ -167,9 +168,10 @@ impl Hub {
         let prompt = Queued { ticket: row.ticket, senders, line, at: row.at };
         match row.state {
             TurnStage::Queued if is_known => session.queue.push_back(prompt),
-            TurnStage::Dispatched { chunk, message, .. } => {
+            TurnStage::Dispatched { chunk, message, open, .. } => {
                 let (number, text) = (session.row.prompts, prompt_text(&prompt.line));
                 session.told = TurnState::Working;
+                session.messages = Messages::recovered(open);
                 session.running = Some(Box::new(Running {
                     added: self.requests.steers(row.session).map(Steer::text).collect(),
                     work: Work::recovered(row.cancelling),

@@ -386,7 +386,21 @@ pub enum TurnStage {
         /// Position of the prompt in the journal.
         #[serde(default)]
         message: Seq,
+        /// The message that the agent writes, if clients name messages by it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        open: Option<OpenMessage>,
     },
+}
+
+/// A message that the next chunk may continue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenMessage {
+    /// Position of its first line.
+    pub first: Seq,
+    /// Hash of the kind of its updates.
+    pub update: u64,
+    /// Hash of the agent's `messageId`.
+    pub id: Option<u64>,
 }
 
 /// Usage as the agent reported it. Outlives its session.

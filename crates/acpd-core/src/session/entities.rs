@@ -10,7 +10,7 @@ use acpd_api::method::{TURN_ENDED, TURN_STARTED};
 
 use crate::hash::hash;
 use crate::ids::Seq;
-use crate::record::EventKind;
+use crate::record::{EventKind, OpenMessage};
 use crate::session::child::{MOST, SESSION, member};
 
 /// Messages that the next chunk may continue: one of the session, and one of each subagent. The
@@ -21,15 +21,18 @@ pub(crate) struct Messages {
     open: BTreeMap<Option<u64>, OpenMessage>,
 }
 
-#[derive(Debug)]
-struct OpenMessage {
-    first: Seq,
-    update: String,
-    /// Hash of the agent's `messageId`.
-    id: Option<u64>,
-}
-
 impl Messages {
+    /// Restores the session's message that an earlier daemon kept.
+    pub(crate) fn recovered(kept: Option<OpenMessage>) -> Messages {
+        Messages { open: kept.map(|open| (None, open)).into_iter().collect() }
+    }
+
+    /// Returns the session's message if the agent has named it: its chunks are known again. Others
+    /// are known by the lines between them only.
+    pub(crate) fn named(&self) -> Option<OpenMessage> {
+        self.open.get(&None).copied().filter(|open| open.id.is_some())
+    }
+
     /// Returns the entity of the next line. `update`: the kind of the update, if the caller has read
     /// it. `turn`: the number of the last dispatched turn.
     pub(crate) fn note_line(
@@ -57,7 +60,7 @@ impl Messages {
         let child = (kind == EventKind::Child).then(session);
         match classify_update(&update) {
             UpdateClass::Conversation => {
-                let id = member(line, "messageId").map(|id| hash(&id));
+                let (update, id) = (hash(&update), member(line, "messageId").map(|id| hash(&id)));
                 let open = self.open.get(&child);
                 if let Some(open) = open.filter(|open| open.update == update && open.id == id) {
                     return Some(open.first);
@@ -66,7 +69,6 @@ impl Messages {
                 if self.open.len() > MOST {
                     self.open.clear();
                 }
-                let update = update.into_owned();
                 self.open.insert(child, OpenMessage { first: seq, update, id });
                 Some(seq)
             }

@@ -342,6 +342,33 @@ fn a_client_that_comes_back_gets_what_it_missed_and_the_state() {
 }
 
 #[test]
+fn message_continues_after_a_restart() {
+    let mut bench = Bench::with_shims();
+    let token = json!({"client":{"token":TOKEN}});
+    let client = bench.second_with(&token);
+    bench.got(client);
+    bench.session(client, "s");
+    bench.start_turn(client, 1, "s", "go");
+    let say = |bench: &mut Bench, id: &str| {
+        let content = json!({"type":"text","text":"well"});
+        let update =
+            json!({"sessionUpdate":"agent_message_chunk","messageId":id,"content":content});
+        bench.send_update("s", &update);
+    };
+    say(&mut bench, "m");
+    bench.got(client);
+    bench.feed(Input::Client(client, ClientEvent::Closed));
+    bench.reboot();
+    let generation = &bench.snapshot.generation;
+    let resume = json!({"generation":generation,"sessions":{"s":3},"open":[],"asked":[]});
+    let client = bench.second_with(&json!({"client":{"token":TOKEN,"resume":resume}}));
+    bench.got(client);
+    say(&mut bench, "m");
+    say(&mut bench, "n");
+    bench.expect_words(client, ["agent_message_chunk acpd-3", "agent_message_chunk acpd-5"]);
+}
+
+#[test]
 fn a_prompt_that_waits_over_a_restart_is_answered_in_its_version() {
     let mut bench = Bench::with_shims();
     let token = json!({"client":{"token":TOKEN}});

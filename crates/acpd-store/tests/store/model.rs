@@ -7,8 +7,9 @@ use acpd_api::{Amount, AuthSource, AuthState, Cost, RestoreLevel, Tokens, Usage}
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
     Adoption, AgentRow, AskedRow, AuthRow, Canceller, Child, Counter, Desired, Dormant, EventKind,
-    EventRow, Forked, HostRow, InteractionRow, NewSession, PromptKeyRow, Purpose, Record, ReplyRow,
-    Row, RowId, Sender, SessionRow, Snapshot, TurnRow, TurnStage, UsageRow, Used, ValueKey,
+    EventRow, Forked, HostRow, InteractionRow, NewSession, OpenMessage, PromptKeyRow, Purpose,
+    Record, ReplyRow, Row, RowId, Sender, SessionRow, Snapshot, TurnRow, TurnStage, UsageRow, Used,
+    ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use bytes::Bytes;
@@ -323,10 +324,10 @@ fn forked() -> impl Strategy<Value = Forked> {
 fn turn_row() -> impl Strategy<Value = TurnRow> {
     let state = prop_oneof![
         Just(TurnStage::Queued),
-        (host(), 0..6_u64, 0..6_u64).prop_map(|(host, chunk, message)| TurnStage::Dispatched {
-            host,
-            chunk,
-            message
+        (host(), 0..6_u64, 0..6_u64).prop_map(|(host, chunk, message)| {
+            let open = OpenMessage { first: message, update: chunk, id: Some(chunk) };
+            let open = (chunk > 2).then_some(open);
+            TurnStage::Dispatched { host, chunk, message, open }
         }),
     ];
     let cancelling = option::of(select(vec![Canceller::Client, Canceller::Acpd]));

@@ -214,7 +214,7 @@ pub(crate) fn records_of_schema_1() -> Vec<Record> {
         Record::Put(Row::Turn(TurnRow {
             session: SessionKey(1),
             ticket: 4,
-            state: TurnStage::Dispatched { host, chunk: 2, message: 0 },
+            state: TurnStage::Dispatched { host, chunk: 2, message: 0, open: None },
             at: Time(5),
             senders: vec![sender("token-1", "\"\\u0061\"")],
             cancelling: Some(Canceller::Client),

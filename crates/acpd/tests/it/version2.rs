@@ -97,6 +97,8 @@ fn a_conversation_continues_after_the_daemon_is_killed() {
     reader.ok("session/resume", params);
     let (live, replayed) = (conversation(&editor), conversation(&reader));
     assert_eq!(live, replayed);
+    let is_whole = |text: &str| text.contains("paused at middle") && text.contains("line 50");
+    assert!(live.iter().any(|(.., text)| is_whole(text)), "a message was cut: {live:#?}");
     let users = live.iter().filter(|(kind, ..)| kind == "user_message_chunk");
     let ids: Vec<&str> = users.map(|(_, id, _)| &**id).collect();
     assert_eq!(ids[..2], [&first["messageId"], &second["messageId"]]);

@@ -165,9 +165,11 @@ impl Hub {
 
     /// Records the running turn. `line`: its new line, if it was replaced.
     pub(crate) fn save_turn(&mut self, key: SessionKey, line: Option<Bytes>) {
-        let Session { row, running, .. } = self.session(key);
+        let Session { row, running, messages, .. } = self.session(key);
         let (Some(host), Some(running)) = (row.host, running) else { return };
-        let state = TurnStage::Dispatched { host, chunk: running.chunk, message: running.message };
+        let open = messages.named().filter(|_| self.cx.config.newest.names_messages());
+        let (chunk, message) = (running.chunk, running.message);
+        let state = TurnStage::Dispatched { host, chunk, message, open };
         let (ticket, cancelling) = (running.prompt.ticket, running.work.canceller());
         let row = TurnRow { cancelling, ..self.turn_row(key, &running.prompt, state) };
         self.cx.put(Row::Turn(row));
