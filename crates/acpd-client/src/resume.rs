@@ -119,7 +119,7 @@ pub struct Resumption {
     cursors: HashMap<String, Cursor>,
     /// The end of a turn is an update, and answers no request: version 2 of the protocol.
     tells_states: bool,
-    /// Sessions with a turn, as far as updates say so.
+    /// Sessions with a turn, from state updates.
     working: HashSet<String>,
 }
 
@@ -611,7 +611,7 @@ impl Resumption {
         Some(if shows { Verdict::Own(line.slice_ref(own)) } else { Verdict::Swallow })
     }
 
-    /// Notes whether a session works, if the line says so.
+    /// Notes from a state update whether its session works.
     fn note_state(&mut self, line: &[u8]) {
         let of_update = |name| str_at(line, &["params", "update", name]);
         if !self.tells_states || of_update("sessionUpdate").as_deref() != Some("state_update") {

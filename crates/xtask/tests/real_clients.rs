@@ -33,7 +33,7 @@ fn acpx_keeps_its_session_over_its_processes() {
 }
 
 #[test]
-fn a_client_of_version_2_resumes_its_session_with_all_messages() {
+fn client_of_version_2_resumes_all_messages() {
     version2().unwrap();
 }
 

@@ -156,7 +156,7 @@ fn a_session_that_a_request_made_is_followed_before_its_first_line() {
 }
 
 #[test]
-fn a_turn_is_waited_for_where_its_end_answers_no_request() {
+fn turn_is_waited_for_without_an_open_request() {
     let state = |own: &str, seq: Option<u64>| {
         let update = json!({"sessionUpdate": "state_update", "state": own});
         let params = json!({"sessionId": SESSION, "update": update});

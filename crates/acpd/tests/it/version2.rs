@@ -52,7 +52,7 @@ fn conversation(editor: &Client) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn a_conversation_continues_after_the_daemon_is_killed() {
+fn conversation_continues_after_daemon_is_killed() {
     let env = newest();
     let (bridge, mut editor) = env.bridge(&["echo"]);
     let known = hello(&mut editor);
@@ -114,7 +114,7 @@ fn a_conversation_continues_after_the_daemon_is_killed() {
 }
 
 #[test]
-fn a_client_that_waits_for_the_end_of_a_turn_gets_a_daemon() {
+fn ended_daemon_is_replaced_during_a_turn() {
     let env = newest();
     let (bridge, mut editor) = env.bridge(&["echo"]);
     hello(&mut editor);

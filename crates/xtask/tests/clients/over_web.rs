@@ -1,5 +1,6 @@
-//! The Rust SDK's own WebSocket transport on `acpctl web`: a session, a question, a turn, in versions 1 and 2. Ends with PASS, or FAIL with
-//! the reason. A program of its own, built by the test.
+//! The Rust SDK's own WebSocket transport on `acpctl web`: a session, a question and a turn, in
+//! versions 1 and 2. Ends with PASS, or FAIL with the reason. A program of its own, built by the
+//! test.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -118,7 +119,7 @@ async fn talk_v2() -> Done {
     Ok(())
 }
 
-/// The agent's words up to the next idle state, and its stop reason.
+/// Returns the agent's words up to the next idle state, and its stop reason.
 async fn until_idle(
     told: &mut UnboundedReceiver<v2::SessionUpdate>,
 ) -> (String, Option<v2::StopReason>) {

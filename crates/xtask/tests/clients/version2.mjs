@@ -8,7 +8,7 @@ const version2 = await sdk("v2");
 const { agent } = version2.acp.methods;
 const CHANGED = { mode: "code", model: "demo-large", verbose: true };
 
-/** The session as version 2 tells it. */
+/** A session as version 2 reports it. */
 class View {
   /** Messages and calls by kind and id: text, or the last status. */
   entities = new Map();
