@@ -265,6 +265,8 @@ fn prompts_that_wait_are_refused_when_they_are_taken_back() {
     bench.got(client);
     bench.ask(client, 8, "session/close", &json!({"sessionId":"s"}));
     bench.expect_words(client, ["error 7", "state_update idle cancelled", "result 8"]);
+    bench.ask(client, 9, "session/close", &json!({"sessionId":"unknown"}));
+    bench.expect_words(client, ["result 9"]);
 }
 
 #[test]

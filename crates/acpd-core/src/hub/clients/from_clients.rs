@@ -223,6 +223,10 @@ impl Hub {
         };
         let Some(key) = self.sessions.by_public_id(&profile, &session) else {
             self.sessions.refuse_for_child(&profile, method, &session)?;
+            if method == "session/close" && self.clients.version_of(to.client).closes_unknown() {
+                self.answer(to, &json!({}));
+                return Ok(());
+            }
             return self.ask_about_foreign(asked, &profile, &session);
         };
         if !matches!(method, "session/load" | "session/resume" | "session/status") {
