@@ -60,6 +60,14 @@ pub(super) fn request(method: &str, mut params: Value) -> (&str, Value) {
     (method, params)
 }
 
+/// Returns the session that a request has the client follow, also if it is sent again.
+fn named(asked: &Asked) -> Option<&String> {
+    match asked {
+        Asked::Mode { session } => Some(session),
+        _ => prompted(asked),
+    }
+}
+
 /// Returns whether a row says that a turn begins or ends. A replay has no such lines.
 pub(super) fn is_state(row: &EventRow) -> bool {
     row.kind == EventKind::Notice && turn_runs_after(row).is_some()
@@ -94,11 +102,12 @@ impl Client {
 
     /// The connection is lost: nothing but the states counts for the next one.
     pub(super) fn note_cut_off(&mut self) {
-        let prompted: Vec<_> = self.open.values().flatten().filter_map(prompted).collect();
+        let named: Vec<_> = self.open.values().flatten().filter_map(named).collect();
         for (session, lines) in &mut self.lines {
             (lines.last, lines.complete) = (None, None);
-            // A client with an open prompt follows its session in any case.
-            lines.is_left &= !prompted.contains(&session);
+            // A client with an open prompt follows its session in any case, and another request may
+            // be sent again behind the one to leave.
+            lines.is_left &= !named.contains(&session);
         }
     }
 
