@@ -12,21 +12,13 @@ pub enum Version {
     /// Version 1.
     #[default]
     #[serde(rename = "1")]
-    V1,
+    V1 = 1,
     /// Version 2, a preview.
     #[serde(rename = "2")]
-    V2,
+    V2 = 2,
 }
 
 impl Version {
-    /// The number on the wire.
-    pub fn number(self) -> u16 {
-        match self {
-            Version::V1 => 1,
-            Version::V2 => 2,
-        }
-    }
-
     /// The answer to a prompt says that the prompt is in the history, not that its turn is over.
     pub fn answers_insertion(self) -> bool {
         self == Version::V2

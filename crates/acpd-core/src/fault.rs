@@ -83,7 +83,7 @@ impl Fault {
         }
         if let Some((requested, newest)) = self.requested_version {
             data["requested"] = requested.into();
-            data["supported"] = (1..=newest.number()).collect::<Vec<_>>().into();
+            data["supported"] = (1..=newest as u16).collect::<Vec<_>>().into();
         }
         error.with_data(&data)
     }

@@ -371,7 +371,7 @@ impl<'a> ClientInitialize<'a> {
     pub fn from_raw(raw: &'a RawValue, newest: Version) -> Result<Self, Unreadable> {
         let params = Reader::new(raw);
         let protocol_version = protocol_version(params, "initialize params")?;
-        let offers = protocol_version >= Version::V2.number() && params.object(&["info"]).is_some();
+        let offers = protocol_version >= Version::V2 as u16 && params.object(&["info"]).is_some();
         let version = newest.min(if offers { Version::V2 } else { Version::V1 });
         let [capabilities_names, info_names] = match version {
             Version::V1 => [["clientCapabilities", "capabilities"], ["clientInfo", "info"]],

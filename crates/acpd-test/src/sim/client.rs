@@ -11,7 +11,9 @@ use acpd_core::{Numbers, ToClient, View};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::client2::{SessionLines, check_subject, is_state, request};
+use super::client2::{
+    SessionLines, check_subject, introduction, is_state, own_part, prompted, request,
+};
 use super::folded::{first_of_call, first_of_message};
 use super::ride::{HELLO, Ride, Word, with_number};
 use super::store::Store;
@@ -106,13 +108,6 @@ pub(super) enum Place {
     Loading { before: u64, seen: Option<u64>, told: u64 },
     /// Everything up to this line was seen.
     At(u64),
-}
-
-pub(super) fn prompted(asked: &Asked) -> Option<&String> {
-    match asked {
-        Asked::Prompt { session, .. } | Asked::Steer { session, .. } => Some(session),
-        _ => None,
-    }
 }
 
 fn leaves(asked: &Asked) -> Option<&String> {
@@ -213,14 +208,7 @@ impl Client {
     pub(super) fn initialize(&mut self, rng: &mut Rng) -> Bytes {
         let own = json!({"agent":self.agent,"notices":self.view.notices,
             "seq":self.has_numbers()});
-        let params = if self.is_second() {
-            json!({"protocolVersion":2,"_meta":{"_acpd":own},"capabilities":{},
-                "info":{"name":"second","version":"1"}})
-        } else {
-            json!({"protocolVersion":1,"_meta":{"_acpd":own},"clientCapabilities":{
-                "plan":{},"subagents":{},
-                "session":{"configOptions":{"boolean":{}},"notices":{},"compaction":{}}}})
-        };
+        let params = introduction(self.is_second(), &own);
         let Some(ride) = &mut self.ride else {
             return self.ask("initialize", params, Asked::Initialize, rng).unwrap_or_default();
         };
@@ -791,13 +779,6 @@ fn steered(
         truth.given_back.insert(text.to_owned());
     }
     Ok(())
-}
-
-/// acpd's own part of the answer to `initialize`.
-pub(super) fn own_part(line: &Value) -> &Value {
-    let result = &line["result"];
-    let parts = ["agentCapabilities", "capabilities"].map(|name| &result[name]["_meta"]["_acpd"]);
-    parts.into_iter().find(|part| !part.is_null()).unwrap_or(&Value::Null)
 }
 
 /// A committed line of a journal, or an error.

@@ -9,7 +9,7 @@ use acpd_core::views::render;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::client::{Asked, Client, Place, prompted};
+use super::client::{Asked, Client, Place};
 use super::folded::text_of;
 use super::store::{Journal, Store};
 use super::truth::Truth;
@@ -377,4 +377,29 @@ fn has_all_options(options: &Value) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("these are not all options: {options}"))
+}
+
+pub(super) fn prompted(asked: &Asked) -> Option<&String> {
+    match asked {
+        Asked::Prompt { session, .. } | Asked::Steer { session, .. } => Some(session),
+        _ => None,
+    }
+}
+
+/// acpd's own part of the answer to `initialize`.
+pub(super) fn own_part(line: &Value) -> &Value {
+    let result = &line["result"];
+    let parts = ["agentCapabilities", "capabilities"].map(|name| &result[name]["_meta"]["_acpd"]);
+    parts.into_iter().find(|part| !part.is_null()).unwrap_or(&Value::Null)
+}
+
+/// The params of `initialize`.
+pub(super) fn introduction(is_second: bool, own: &Value) -> Value {
+    if is_second {
+        return json!({"protocolVersion":2,"_meta":{"_acpd":own},"capabilities":{},
+            "info":{"name":"second","version":"1"}});
+    }
+    json!({"protocolVersion":1,"_meta":{"_acpd":own},"clientCapabilities":{
+        "plan":{},"subagents":{},
+        "session":{"configOptions":{"boolean":{}},"notices":{},"compaction":{}}}})
 }

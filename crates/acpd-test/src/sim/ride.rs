@@ -8,7 +8,7 @@ use acpd_client::resume::{Resumption, Verdict};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::client::own_part;
+use super::client2::own_part;
 use super::store::Store;
 
 #[derive(Debug)]

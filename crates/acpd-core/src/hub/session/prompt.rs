@@ -13,7 +13,6 @@
 //! Architecture invariant: a prompt with a key is executed at most once in its session, over any
 //! number of clients, daemons and processes.
 
-use acp_wire::dialect::message_id;
 use acp_wire::{ErrorObject, Id, build};
 use acpd_api::{NAMESPACE, PromptRepeated, method};
 use bytes::Bytes;
@@ -21,9 +20,9 @@ use serde_json::{Value, json};
 
 use crate::clients::Served;
 use crate::hub::Hub;
-use crate::ids::{ClientId, Requester, Seq, SessionKey};
+use crate::ids::{ClientId, Requester, SessionKey};
 use crate::process::slot::Asker;
-use crate::prompt::{has_yes, idempotency_key, without_continues, without_once};
+use crate::prompt::{has_yes, idempotency_key, inserted, without_continues, without_once};
 use crate::record::PromptKeyRow;
 
 impl Hub {
@@ -117,11 +116,6 @@ impl Hub {
             build::notification(method::PROMPT_REPEATED, &PromptRepeated { session_id, turn });
         self.clients.tell(&mut self.cx, client, &line);
     }
-}
-
-/// The answer that a prompt is in the journal, for versions in which it does not wait for the turn.
-pub(crate) fn inserted(id: &Id, message: Seq) -> Bytes {
-    build::response(id, &json!({ "messageId": message_id(message) }))
 }
 
 fn answer_again(id: &Id, row: &PromptKeyRow) -> Bytes {

@@ -18,11 +18,10 @@ use bytes::Bytes;
 
 use crate::hash::hash;
 use crate::hub::Hub;
-use crate::hub::session::prompt::inserted;
 use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId, duration};
 use crate::input::Effect;
 use crate::own::without_own;
-use crate::prompt::{blocks_text, meta, prompt_text, request_in};
+use crate::prompt::{blocks_text, inserted, meta, prompt_text, request_in};
 use crate::record::{EventKind, Purpose};
 use crate::session::LateReplay;
 use crate::session::reseed::Summary;
