@@ -8,7 +8,6 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
-use crate::ids::Seq;
 use crate::params::{own_meta, raw_at};
 
 /// Maximum length of an idempotency key in characters.
@@ -76,8 +75,9 @@ pub(crate) fn idempotency_key(prompt: &[u8]) -> Result<Option<String>, Fault> {
     }
 }
 
-/// The answer that a prompt is in the journal, for versions in which it does not wait for the turn.
-pub(crate) fn inserted(id: &Id, message: Seq) -> Bytes {
+/// The answer that a prompt is in the journal at this position, for versions in which it does not wait
+/// for the turn.
+pub(crate) fn inserted(id: &Id, message: u64) -> Bytes {
     build::response(id, &json!({ "messageId": message_id(message) }))
 }
 

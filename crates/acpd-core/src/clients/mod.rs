@@ -36,7 +36,7 @@ use std::ops::Deref;
 
 use acp_wire::acp::ClientInitialize;
 use acp_wire::bound::NAME;
-use acp_wire::{Id, Message, Version, clipped, code, parse};
+use acp_wire::{Id, Message, clipped, code, parse};
 use acpd_api::method::{CLIENT_ANSWERED, MethodEffect};
 use acpd_api::{ClientMeta, ClientName, Reason, Resume, Role, Untrusted};
 use bytes::Bytes;
@@ -149,13 +149,6 @@ impl Clients {
         if let Some(here) = self.connected.get_mut(&client) {
             here.made.insert(key);
         }
-    }
-
-    /// Returns the version of a client that is connected, or may come back.
-    pub(crate) fn version_of(&self, client: ClientId) -> Version {
-        let here = self.connected.get(&client).map(|here| here.view.version);
-        let away = || self.resumable.get(&client).map(|known| known.version);
-        here.or_else(away).unwrap_or_default()
     }
 
     /// Returns `false` for a client that runs under an agent.

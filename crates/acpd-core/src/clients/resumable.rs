@@ -62,6 +62,13 @@ impl Clients {
         Clients { resumable: resumable.collect(), generation, ..Clients::default() }
     }
 
+    /// Returns the version of a client that is connected, or may come back.
+    pub(crate) fn version_of(&self, client: ClientId) -> Version {
+        let here = self.connected.get(&client).map(|here| here.view.version);
+        let away = || self.resumable.get(&client).map(|known| known.version);
+        here.or_else(away).unwrap_or_default()
+    }
+
     pub(crate) fn sender(&self, to: &Requester) -> Option<Sender> {
         let token = self.token_of(to.client)?;
         Some(Sender { token: token.to_owned(), id: to.id.clone() })

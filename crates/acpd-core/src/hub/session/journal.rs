@@ -134,10 +134,5 @@ impl Hub {
         let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin: by, entity };
         self.clients.show(cx, session.journal(), (&row, update), origin);
         cx.record(Record::Event(row));
-        // The next daemon must know the message to continue it.
-        let begins = || session.messages.named().is_some_and(|open| open.first == seq);
-        if cx.config.newest.names_messages() && session.running.is_some() && begins() {
-            self.save_turn(key, None);
-        }
     }
 }

@@ -134,9 +134,22 @@ impl Hub {
             }
         };
         self.append_update(key, (kind, update), line.clone(), None);
+        if class == UpdateClass::Conversation {
+            self.keep_message(key);
+        }
         if class == UpdateClass::ToolCall {
             self.mirror_terminals(key, &line);
             self.on_call_updated(key, &line);
+        }
+    }
+
+    /// Keeps a message that begins, so that the next daemon can continue it.
+    fn keep_message(&mut self, key: SessionKey) {
+        let session = self.session(key);
+        let begins = || session.messages.named().is_some_and(|open| open.first == session.head);
+        let is_named = self.cx.config.newest.names_messages();
+        if is_named && session.running.is_some() && begins() {
+            self.save_turn(key, None);
         }
     }
 
