@@ -3,25 +3,29 @@
 //! Architecture invariant: live lines and journal lines go through one function, so a client that
 //! falls behind sees the same lines.
 
+mod content;
 mod fold;
 mod values;
 pub(crate) mod version2;
+mod words;
 
 use std::borrow::Cow;
-use std::fmt;
 
-use acp_wire::{StateKey, Version, build, locate, remove_member, set_member, splice, str_at};
-use acpd_api::{
-    ClientName, LinePosition, NAMESPACE, Reseed, RestoreLevel, Restored, Skipped, TurnState,
-    Untrusted, method,
-};
+use acp_wire::{StateKey, Version, build, locate, remove_member, set_member, str_at};
+use acpd_api::{ClientName, LinePosition, NAMESPACE, Skipped, TurnState, method};
 use bytes::Bytes;
 use serde_json::json;
-use serde_json::value::RawValue;
 
-use crate::ids::{ClientId, InteractionId, Seq, SessionKey};
+use crate::ids::{ClientId, Seq, SessionKey};
 use crate::input::{Numbers, Read, View};
 use crate::record::{EventKind, EventRow, ReadStyle};
+use crate::views::words::missing_in_words;
+
+pub(crate) use content::{
+    TerminalName, replace_terminals, retain_items, text_item, with_own_content,
+    without_boolean_options,
+};
+pub(crate) use words::sentence;
 
 /// The end of a journal, and what a client must know of its session there.
 #[derive(Debug, Clone, Copy)]
@@ -62,43 +66,6 @@ pub fn render(row: &EventRow, update: Option<&str>, session: &str, view: &View) 
         Numbers::InMeta => with_seq(&line, kind, seq, session),
         Numbers::InFront => LinePosition(session.into(), seq).before(&line).into(),
     })
-}
-
-/// Begins acpd's sentences among those of the agent.
-const OWN_VOICE: &str = "[acpd] ";
-
-/// Returns a sentence of acpd for clients without notices.
-pub(crate) fn sentence(session: &str, text: &str) -> Bytes {
-    let content = json!({ "type": "text", "text": format!("{OWN_VOICE}{text}\n\n") });
-    let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
-    build::notification("session/update", &json!({ "sessionId": session, "update": update }))
-}
-
-/// Describes a restore that lost a part of the conversation of a session. Daemons before the member
-/// `gets` journalled the sentence itself.
-fn missing_in_words(line: &Bytes) -> Option<(String, String)> {
-    if str_at(line, &["method"])? != method::RESTORED {
-        return None;
-    }
-    let restored: Restored = serde_json::from_slice(&line[locate(line, &["params"])?]).ok()?;
-    let reason = restored.reason.as_ref().map_or("", Untrusted::raw);
-    let text = match (restored.level, restored.gets) {
-        (RestoreLevel::Reseeded, Some(gets)) => {
-            let gets = match gets {
-                Reseed::Summary => "a summary of the last request",
-                Reseed::Transcript => "a transcript of the conversation",
-            };
-            format!(
-                "The previous session could not be restored: {reason}. The agent continues in a new one, \
-                 with {gets}; your history is intact."
-            )
-        }
-        (RestoreLevel::Partial, _) => format!(
-            "The agent may have only a part of this conversation: {reason}. Your history is intact."
-        ),
-        _ => return None,
-    };
-    Some((restored.session_id.into_raw(), text))
 }
 
 /// A subagent's line also gets the id of the session that numbers it.
@@ -163,80 +130,6 @@ pub(crate) fn with_known_session(line: Bytes, public_id: &str, shows_subagents: 
     set_member(&line, &session, json!(public_id).to_string().as_bytes())
 }
 
-pub(crate) fn with_own_content(json: &Bytes, path: &[&str], view: &View) -> Bytes {
-    let json = with_own_terminals(json, path, view.editor);
-    // The content of another session, unknown to clients without subagents.
-    if view.capabilities.subagents { json } else { without_type(&json, path, "session") }
-}
-
-/// Gives this editor's terminals its own ids. Other terminals become text.
-fn with_own_terminals(json: &Bytes, path: &[&str], editor: u64) -> Bytes {
-    replace_terminals(json, path, |item, name| match TerminalName::parse(name)? {
-        TerminalName::Editor { editor: of, id } if of == editor => {
-            let id = json!(id).to_string();
-            Some(set_member(item, &["terminalId"], id.as_bytes()))
-        }
-        TerminalName::Editor { .. } => Some(text_item("(a terminal of another editor)")),
-        // acpd adds the output later, but not to every tool call that shows the terminal.
-        TerminalName::Own(_) => Some(text_item("(a terminal of acpd)")),
-    })
-}
-
-/// `with` gets each terminal and its id.
-pub(crate) fn replace_terminals(
-    json: &Bytes,
-    path: &[&str],
-    mut with: impl FnMut(&Bytes, &str) -> Option<Bytes>,
-) -> Bytes {
-    let Some(range) = locate(json, path) else { return json.clone() };
-    let Ok(items) = serde_json::from_slice::<Vec<&RawValue>>(&json[range.clone()]) else {
-        return json.clone();
-    };
-    let mut edits = Vec::new();
-    for item in items {
-        let item = json.slice_ref(item.get().as_bytes());
-        let is_terminal = str_at(&item, &["type"]).as_deref() == Some("terminal");
-        let name = str_at(&item, &["terminalId"]).filter(|_| is_terminal);
-        if let Some(other) = name.and_then(|name| with(&item, &name)) {
-            let start = item.as_ptr() as usize - json.as_ptr() as usize;
-            edits.push((start..start + item.len(), other));
-        }
-    }
-    if edits.is_empty() {
-        return json.clone();
-    }
-    let edits: Vec<_> = edits.iter().map(|(at, other)| (at.clone(), &other[..])).collect();
-    splice(json, &edits)
-}
-
-pub(crate) fn text_item(text: &str) -> Bytes {
-    let content = json!({ "type": "text", "text": text });
-    json!({ "type": "content", "content": content }).to_string().into()
-}
-
-pub(crate) fn without_boolean_options(json: &Bytes, path: &[&str]) -> Bytes {
-    without_type(json, path, "boolean")
-}
-
-fn without_type(json: &Bytes, path: &[&str], kind: &str) -> Bytes {
-    retain_items(json, path, |item| str_at(item, &["type"]).as_deref() != Some(kind))
-}
-
-/// Removes the other items of the list at a path.
-pub(crate) fn retain_items(json: &Bytes, path: &[&str], keep: impl Fn(&[u8]) -> bool) -> Bytes {
-    let Some(range) = locate(json, path) else { return json.clone() };
-    let Ok(items) = serde_json::from_slice::<Vec<&RawValue>>(&json[range.clone()]) else {
-        return json.clone();
-    };
-    let texts = items.iter().map(|item| item.get());
-    let kept: Vec<&str> = texts.filter(|item| keep(item.as_bytes())).collect();
-    if kept.len() == items.len() {
-        return json.clone();
-    }
-    let list = format!("[{}]", kept.join(","));
-    splice(json, &[(range, list.as_bytes())])
-}
-
 fn skipped(line: &Bytes, view: &View) -> Option<Bytes> {
     if !view.notices {
         return None;
@@ -263,40 +156,5 @@ impl Read {
             return None;
         }
         render(row, None, &self.public_id, &self.view)
-    }
-}
-
-/// Id of a terminal for agents, which names the owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TerminalName<'a> {
-    /// A terminal of acpd, named after the request that created it.
-    Own(InteractionId),
-    Editor {
-        editor: u64,
-        id: &'a str,
-    },
-}
-
-impl<'a> TerminalName<'a> {
-    pub(crate) fn parse(text: &'a str) -> Option<TerminalName<'a>> {
-        if let Some(number) = text.strip_prefix("acpd-") {
-            return InteractionId::parse(number).map(TerminalName::Own);
-        }
-        let text = text.strip_prefix("editor-")?;
-        let (end, _) = text.match_indices('-').nth(1)?;
-        let InteractionId(editor) = InteractionId::parse(&text[..end])?;
-        // A client without terminals has this number.
-        (editor != 0).then_some(TerminalName::Editor { editor, id: &text[end + 1..] })
-    }
-}
-
-impl fmt::Display for TerminalName<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TerminalName::Own(number) => write!(f, "acpd-{}", number.text()),
-            TerminalName::Editor { editor, id } => {
-                write!(f, "editor-{}-{id}", InteractionId(*editor).text())
-            }
-        }
     }
 }

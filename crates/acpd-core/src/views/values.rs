@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::input::{SessionValues, ValuesForm};
 use crate::record::ValueKey;
-use crate::views::without_boolean_options;
+use crate::views::content::without_boolean_options;
 
 impl SessionValues {
     /// Returns the line for the client, made of the stored values.

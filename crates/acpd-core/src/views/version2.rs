@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 
 use crate::input::View;
 use crate::record::{EventKind, EventRow};
-use crate::views::{OWN_VOICE, missing_in_words, with_own_content};
+use crate::views::content::with_own_content;
+use crate::views::words::{OWN_VOICE, missing_in_words};
 
 /// Returns `None` for a hidden line.
 pub(super) fn render(row: &EventRow, view: &View) -> Option<Bytes> {
