@@ -223,7 +223,10 @@ impl Hub {
         };
         let Some(key) = self.sessions.by_public_id(&profile, &session) else {
             self.sessions.refuse_for_child(&profile, method, &session)?;
-            if method == "session/close" && self.clients.version_of(to.client).closes_unknown() {
+            // The client may follow a session of another agent.
+            let is_unknown = self.sessions.of_any_agent(&session).is_none();
+            let closes = method == "session/close" && is_unknown;
+            if closes && self.clients.version_of(to.client).closes_unknown() {
                 self.answer(to, &json!({}));
                 return Ok(());
             }
