@@ -10,8 +10,9 @@
 //!
 //! A replay shows no state of the past; the state of the session comes behind it.
 
+use acp_wire::UpdateClass::Conversation;
 use acp_wire::dialect::update_to_v2;
-use acp_wire::{StateKey, Version, build, code, locate, lossy_at, str_at};
+use acp_wire::{StateKey, Version, build, classify_update, code, locate, lossy_at, str_at};
 use acpd_api::{NAMESPACE, Outcome, Reason, Tokens, TurnEnded, TurnState, Untrusted, method};
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -41,7 +42,11 @@ pub(super) fn render(row: &EventRow, view: &View) -> Option<Bytes> {
             let content = ["params", "update", "content"];
             let is_list = locate(line, &content).is_some_and(|at| line[at.start] == b'[');
             let own = is_list.then(|| with_own_content(line, &content, view));
-            update_to_v2(own.as_ref().unwrap_or(line), row.entity)
+            let kind = || str_at(line, &["params", "update", "sessionUpdate"]);
+            // Lines from before there were entities: what a history folds is a message.
+            let is_said = || kind().is_some_and(|kind| classify_update(&kind) == Conversation);
+            let entity = row.entity.or_else(|| is_said().then_some(row.seq));
+            update_to_v2(own.as_ref().unwrap_or(line), entity)
         }
     }
 }

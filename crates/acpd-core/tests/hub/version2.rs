@@ -470,3 +470,28 @@ fn a_prompt_in_the_history_keeps_its_key_when_a_login_is_missing() {
         assert_eq!(bench.heard(), Vec::<Value>::new(), "it ran once");
     }
 }
+
+#[test]
+fn lines_from_before_there_were_entities_are_replayed() {
+    let (mut bench, client) = begun();
+    let prompt = bench.start_turn(client, 1, "s", "go");
+    for text in ["a", "b"] {
+        bench.chunk("s", text);
+    }
+    bench.update_call("t", &json!({"title":"make"}));
+    bench.end_turn(&prompt);
+    for row in bench.journal.values_mut().flatten() {
+        row.entity = None;
+    }
+    let other = bench.second(&json!({}));
+    bench.resume(other, &json!({"type":"start"}));
+    let replay = [
+        "user_message_chunk acpd-2",
+        "agent_message_chunk acpd-4",
+        "tool_call_update t",
+        "replay_complete",
+        "state_update idle",
+        "result \"resume\"",
+    ];
+    bench.expect_words(other, replay);
+}

@@ -145,10 +145,12 @@ impl Hub {
 
     /// Keeps a message that begins, so that the next daemon can continue it.
     fn keep_message(&mut self, key: SessionKey) {
+        if !self.cx.config.newest.names_messages() {
+            return;
+        }
         let session = self.session(key);
         let begins = || session.messages.named().is_some_and(|open| open.first == session.head);
-        let is_named = self.cx.config.newest.names_messages();
-        if is_named && session.running.is_some() && begins() {
+        if session.running.is_some() && begins() {
             self.save_turn(key, None);
         }
     }
