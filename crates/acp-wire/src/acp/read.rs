@@ -364,6 +364,21 @@ pub struct ClientCapabilities {
     pub auth_terminal: bool,
 }
 
+impl ClientCapabilities {
+    /// A client that takes each kind of line, and serves nothing: in version 2 every client takes
+    /// them.
+    pub fn all_shown() -> Self {
+        Self {
+            boolean_options: true,
+            notices: true,
+            compaction: true,
+            plan: true,
+            subagents: true,
+            ..Self::default()
+        }
+    }
+}
+
 impl<'a> ClientInitialize<'a> {
     /// Reads `initialize` params. Fails without an integer `protocolVersion`. `newest`: the newest
     /// version for clients. Some clients ask for 2 with the members of version 1, or with those of
@@ -378,26 +393,31 @@ impl<'a> ClientInitialize<'a> {
             Version::V2 => [["capabilities", "clientCapabilities"], ["info", "clientInfo"]],
         };
         let capabilities = params.first_object(&capabilities_names);
-        // Version 2 has these without being asked.
-        let always = version == Version::V2;
         let can =
             |path: &[&str]| capabilities.is_some_and(|capabilities| capabilities.supports(path));
+        let shown = match version {
+            Version::V1 => ClientCapabilities {
+                fs_read: can(&["fs", "readTextFile"]),
+                fs_write: can(&["fs", "writeTextFile"]),
+                terminal: can(&["terminal"]),
+                boolean_options: can(&["session", "configOptions", "boolean"]),
+                notices: can(&["session", "notices"]),
+                compaction: can(&["session", "compaction"]),
+                plan: can(&["plan"]),
+                subagents: can(&["subagents"]),
+                ..ClientCapabilities::default()
+            },
+            Version::V2 => ClientCapabilities::all_shown(),
+        };
         Ok(Self {
             protocol_version,
             version,
             client_info: params.first_object(&info_names).and_then(Implementation::read),
             capabilities: ClientCapabilities {
-                fs_read: !always && can(&["fs", "readTextFile"]),
-                fs_write: !always && can(&["fs", "writeTextFile"]),
-                terminal: !always && can(&["terminal"]),
-                boolean_options: always || can(&["session", "configOptions", "boolean"]),
-                notices: always || can(&["session", "notices"]),
-                compaction: always || can(&["session", "compaction"]),
-                plan: always || can(&["plan"]),
-                subagents: always || can(&["subagents"]),
                 elicitation_form: can(&["elicitation", "form"]),
                 elicitation_url: can(&["elicitation", "url"]),
                 auth_terminal: can(&["auth", "terminal"]),
+                ..shown
             },
             raw_capabilities: capabilities_names.iter().find_map(|name| params.raw(&[name])),
             meta: params.raw(&["_meta"]),

@@ -23,7 +23,7 @@ use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::ids::{ClientId, Requester, Seq, SessionKey};
-use crate::input::{Effect, Numbers, Read, ReadStyle, SessionValues, ToClient, ValuesForm, View};
+use crate::input::{Effect, Numbers, Read, ReadStyle, ToClient, ValuesForm, View};
 use crate::record::EventRow;
 use crate::views::{JournalHead, render, version2};
 
@@ -54,6 +54,13 @@ enum Cursor {
 impl Attachment {
     fn is_controller(&self) -> bool {
         self.role == Role::Controller
+    }
+
+    /// Sends what belongs after the lines up to a position.
+    fn send_due(&mut self, cx: &mut Cx, upto: Seq) {
+        while let Some((_, effect)) = self.deferred.pop_front_if(|(seq, _)| *seq <= upto) {
+            cx.send(effect);
+        }
     }
 }
 
@@ -162,7 +169,7 @@ impl Clients {
                 continue;
             }
             if version2::has_all_options(row, view) {
-                cx.send(Effect::Client(client, ToClient::Values(options_update(journal, view))));
+                cx.send(Effect::Client(client, options_update(journal, view)));
                 continue;
             }
             let line = match &rendered {
@@ -219,9 +226,9 @@ impl Clients {
         }
     }
 
-    /// `after`: the client has everything up to here; `None` = up to the head, as its answer says. A second attach
-    /// starts over, because the old cursor does not fit the new view. Returns whether the client is
-    /// connected.
+    /// `after`: the client has everything up to here; `None` = up to the head, as its answer says.
+    /// A second attach starts over, because the old cursor does not fit the new view. Returns whether
+    /// the client is connected.
     pub(crate) fn attach(
         &mut self,
         cx: &mut Cx,
@@ -318,9 +325,7 @@ impl Clients {
         let Some(journal) = journal else { return };
         let Some(attachment) = self.attachment_mut(client, key) else { return };
         let Cursor::Reading { history } = attachment.cursor else { return };
-        while let Some((_, effect)) = attachment.deferred.pop_front_if(|(seq, _)| *seq <= upto) {
-            cx.send(effect);
-        }
+        attachment.send_due(cx, upto);
         self.advance(cx, client, journal, (upto, history.filter(|end| upto < *end)), false);
     }
 
@@ -340,10 +345,7 @@ impl Clients {
         let (lagged, notices) = (here.lagged, here.view.notices);
         let Some(attachment) = self.attachment_mut(client, session) else { return };
         if after < head || history.is_some() {
-            // What belongs here must not come behind later lines.
-            while let Some((_, effect)) = attachment.deferred.pop_front_if(|(at, _)| *at <= after) {
-                cx.send(effect);
-            }
+            attachment.send_due(cx, after);
             attachment.cursor = Cursor::Reading { history };
             let style = if history.is_some() { ReadStyle::History } else { ReadStyle::Resume };
             let (upto, view) = (history.unwrap_or(head), attachment.view);
@@ -361,7 +363,7 @@ impl Clients {
         cx.send_all(attachment.deferred.drain(..).map(|(_, effect)| effect));
         if owes_state && view.version.tells_states() {
             let state = version2::state_update(journal.public_id, journal.state);
-            let now = [ToClient::Values(options_update(journal, &view)), ToClient::Line(state)];
+            let now = [options_update(journal, &view), ToClient::Line(state)];
             cx.send_all(now.map(|what| Effect::Client(client, what)));
         }
         if !keeps_position && !self.tell_cursor(cx, client, journal) && notices {
@@ -417,14 +419,9 @@ impl Clients {
     }
 }
 
-fn options_update(journal: JournalHead<'_>, view: &View) -> SessionValues {
-    SessionValues {
-        form: ValuesForm::Update { public_id: journal.public_id.to_owned() },
-        session: journal.session,
-        mode: journal.mode.map(str::to_owned),
-        boolean_options: view.capabilities.boolean_options,
-        version: view.version,
-    }
+fn options_update(journal: JournalHead<'_>, view: &View) -> ToClient {
+    let form = ValuesForm::Update { public_id: journal.public_id.to_owned() };
+    ToClient::Values(journal.values(form, view))
 }
 
 fn caught_up_line(journal: JournalHead<'_>) -> Bytes {

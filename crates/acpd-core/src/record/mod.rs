@@ -13,9 +13,9 @@ mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::{Id, StateKey};
+use acp_wire::{Id, StateKey, str_at};
 use acpd_api::escape::shell_word;
-use acpd_api::{AuthSource, AuthState, Cost, RestoreLevel, Tokens};
+use acpd_api::{AuthSource, AuthState, Cost, RestoreLevel, Tokens, method};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -304,6 +304,12 @@ pub struct EventRow {
     /// the position of the message's first line, for an update of a call the number of the last
     /// dispatched turn.
     pub entity: Option<u64>,
+}
+
+/// Returns whether a notice of a journal begins or ends a turn.
+pub(crate) fn is_about_turn(notice: &[u8]) -> bool {
+    let method = str_at(notice, &["method"]);
+    matches!(method.as_deref(), Some(method::TURN_STARTED | method::TURN_ENDED))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,11 +6,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use acp_wire::{UpdateClass, classify_update, str_at};
-use acpd_api::method::{TURN_ENDED, TURN_STARTED};
 
 use crate::hash::hash;
 use crate::ids::Seq;
-use crate::record::{EventKind, OpenMessage};
+use crate::record::{EventKind, OpenMessage, is_about_turn};
 use crate::session::child::{MOST, SESSION, member};
 
 /// Messages that the next chunk may continue: one of the session, and one of each subagent. The
@@ -45,8 +44,7 @@ impl Messages {
         match kind {
             EventKind::Update | EventKind::Imported | EventKind::Child => {}
             EventKind::Notice => {
-                let method = str_at(line, &["method"]);
-                if matches!(method.as_deref(), Some(TURN_STARTED | TURN_ENDED)) {
+                if is_about_turn(line) {
                     self.open.clear();
                 }
                 return None;

@@ -6,9 +6,22 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::input::{SessionValues, ValuesForm};
+use crate::input::{SessionValues, ValuesForm, View};
 use crate::record::ValueKey;
+use crate::views::JournalHead;
 use crate::views::content::without_boolean_options;
+
+impl JournalHead<'_> {
+    pub(crate) fn values(self, form: ValuesForm, view: &View) -> SessionValues {
+        SessionValues {
+            form,
+            session: self.session,
+            mode: self.mode.map(str::to_owned),
+            boolean_options: view.capabilities.boolean_options,
+            version: view.version,
+        }
+    }
+}
 
 impl SessionValues {
     /// Returns the line for the client, made of the stored values.

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::input::View;
-use crate::record::{EventKind, EventRow};
+use crate::record::{EventKind, EventRow, is_about_turn};
 use crate::views::content::with_own_content;
 use crate::views::words::{OWN_VOICE, missing_in_words};
 
@@ -58,7 +58,7 @@ pub(crate) fn has_all_options(row: &EventRow, view: &View) -> bool {
 }
 
 pub(super) fn is_state(row: &EventRow) -> bool {
-    row.kind == EventKind::Notice && state_of(&row.line).is_some()
+    row.kind == EventKind::Notice && is_about_turn(&row.line)
 }
 
 /// Returns the state of a session that its turns have when this notice is written.

@@ -1,4 +1,4 @@
-//! What acpd says in its own words to clients that do not take notices.
+//! Sentences of acpd for clients that do not take notices.
 
 use acp_wire::{build, locate, str_at};
 use acpd_api::{Reseed, RestoreLevel, Restored, Untrusted, method};

@@ -109,14 +109,7 @@ fn view() -> impl Strategy<Value = View> {
         version: Version::V2,
         numbers: Numbers::InMeta,
         notices,
-        capabilities: ClientCapabilities {
-            boolean_options: true,
-            notices: true,
-            compaction: true,
-            plan: true,
-            subagents: true,
-            ..ClientCapabilities::default()
-        },
+        capabilities: ClientCapabilities::all_shown(),
         max_line,
         editor: 0,
     });

@@ -134,14 +134,7 @@ impl Client {
             numbers: if rng.permille(800) { Numbers::InMeta } else { Numbers::None },
             notices: rng.permille(800),
             version: if rng.below(3) == 0 { Version::V2 } else { Version::V1 },
-            capabilities: ClientCapabilities {
-                boolean_options: true,
-                notices: true,
-                compaction: true,
-                plan: true,
-                subagents: true,
-                ..ClientCapabilities::default()
-            },
+            capabilities: ClientCapabilities::all_shown(),
             ..View::default()
         };
         let slow = rng.permille(200);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, Requester, Seq, SessionKey};
-use crate::input::{Effect, ReadStyle, SessionValues, ToClient, ValuesForm};
+use crate::input::{Effect, ReadStyle, ToClient, ValuesForm};
 use crate::record::ReplyRow;
 use crate::session::Session;
 use crate::timers::Timer;
@@ -81,13 +81,8 @@ impl Hub {
 
     pub(crate) fn send_values(&mut self, to: &Requester, key: SessionKey, extra: String) {
         let Some(client) = self.clients.get(&to.client) else { return };
-        let values = ToClient::Values(SessionValues {
-            form: ValuesForm::Answer { id: to.id.clone(), extra },
-            session: key,
-            mode: self.sessions[&key].row.mode.clone(),
-            boolean_options: client.view.capabilities.boolean_options,
-            version: client.view.version,
-        });
+        let form = ValuesForm::Answer { id: to.id.clone(), extra };
+        let values = ToClient::Values(self.sessions[&key].journal().values(form, &client.view));
         let behind = Some(self.end_of(key));
         self.clients.respond_with(&mut self.cx, to, behind, values);
     }

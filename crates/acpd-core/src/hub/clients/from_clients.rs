@@ -224,9 +224,10 @@ impl Hub {
         let Some(key) = self.sessions.by_public_id(&profile, &session) else {
             self.sessions.refuse_for_child(&profile, method, &session)?;
             // The client may follow a session of another agent.
-            let is_unknown = self.sessions.of_any_agent(&session).is_none();
-            let closes = method == "session/close" && is_unknown;
-            if closes && self.clients.version_of(to.client).closes_unknown() {
+            if method == "session/close"
+                && self.clients.version_of(to.client).closes_unknown()
+                && self.sessions.of_any_agent(&session).is_none()
+            {
                 self.answer(to, &json!({}));
                 return Ok(());
             }
@@ -268,13 +269,12 @@ impl Hub {
                     return Err(self.session(key).lost_fault());
                 }
                 self.ensure_attached(to.client, key);
-                if let Some(line) = self.as_mode(&asked, key) {
-                    let params = raw_at(&line, &["params"]);
-                    let asked = Asked { to, method: "session/set_mode", params, line: &line };
-                    self.relay_later(asked, key);
-                } else {
-                    self.relay_later(asked, key);
-                }
+                let mode = self.as_mode(&asked, key);
+                let asked = mode.as_ref().map_or(asked, |line| {
+                    let params = raw_at(line, &["params"]);
+                    Asked { to, method: "session/set_mode", params, line }
+                });
+                self.relay_later(asked, key);
             }
         }
         Ok(())
