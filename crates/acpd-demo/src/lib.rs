@@ -26,7 +26,7 @@ use acpd_sys::signals;
 use serde_json::{Map, Value, json};
 
 pub use options::Options;
-pub use record::{Direction, RecordLine, read_record};
+pub use record::{Direction, RecordLine, read_record, record_lines};
 
 use session::{Session, Signal, State, commands_update, replay, title};
 use store::{Entry, Store, prompt_text};

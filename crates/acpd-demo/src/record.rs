@@ -24,8 +24,28 @@ pub struct RecordLine {
     pub line: String,
 }
 
-/// Reads a record. A missing file is an empty record; an unfinished line is left out.
+/// Reads a record. A missing file is an empty record.
 pub fn read_record(path: impl AsRef<Path>) -> Vec<RecordLine> {
-    let text = std::fs::read(path).unwrap_or_default();
-    text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    record_lines(&std::fs::read(path).unwrap_or_default()).collect()
+}
+
+/// The lines of a part of a record, without those that a kill has cut off.
+pub fn record_lines(part: &[u8]) -> impl Iterator<Item = RecordLine> {
+    part.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Wire;
+
+    #[test]
+    fn a_line_that_a_kill_has_cut_off_hides_no_other() {
+        let path = std::env::temp_dir().join(format!("acpd-record-{}", std::process::id()));
+        std::fs::write(&path, "{\"").expect("a folder for it");
+        Wire::new(Some(&path)).expect("a record").event("start");
+        let lines = read_record(&path);
+        std::fs::remove_file(&path).expect("no record is left");
+        assert_eq!(lines.iter().map(|line| line.line.as_str()).collect::<Vec<_>>(), ["start"]);
+    }
 }

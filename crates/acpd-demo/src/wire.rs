@@ -128,7 +128,9 @@ impl Wire {
         let mut record = lock(record);
         let (file, n) = &mut *record;
         let entry = RecordLine { pid: std::process::id(), dir, n: *n, line };
-        if let Ok(mut bytes) = serde_json::to_vec(&entry) {
+        // The last line of a process that was killed may have no end.
+        let mut bytes = if *n == 0 { vec![b'\n'] } else { Vec::new() };
+        if serde_json::to_writer(&mut bytes, &entry).is_ok() {
             bytes.push(b'\n');
             // A full disk must not change what the agent does.
             let _ = file.write_all(&bytes);

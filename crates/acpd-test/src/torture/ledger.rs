@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
 
-use acpd_demo::{Direction, RecordLine};
+use acpd_demo::{Direction, RecordLine, record_lines};
 use serde_json::Value;
 
 use super::view::numbered;
@@ -52,9 +52,7 @@ impl Ledger {
         file.read_to_end(&mut bytes)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         self.offset += whole as u64;
-        for line in bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            self.take(&serde_json::from_slice(line)?);
-        }
+        record_lines(&bytes[..whole]).for_each(|line| self.take(&line));
         Ok(())
     }
 
