@@ -1,0 +1,329 @@
+//! An agent that speaks version 2, as acpd's engine knows agents: one of version 1.
+//!
+//! Lines are converted at the edge, in both directions. An update of version 2 may change a part of
+//! something (a message, a tool call, a terminal), where version 1 has the whole: so a
+//! [`Translator`] knows what each session has shown.
+//!
+//! The answer to a prompt means in version 2 that the prompt is in the history, and the turn ends
+//! with a state of the session:
+//!
+//! ```text
+//!            the agent's answer, or its echo            `idle` with a stop reason
+//!   asked ─────────────────────────────────▶ inserted ──────────────────────────▶ answered
+//!     └── error: not in the history, no turn ──────────────────────────────────────▲
+//! ```
+//!
+//! `idle` before the insertion is the end of other work. An answer that comes after the end is
+//! dropped.
+
+mod call;
+mod message;
+mod options;
+mod patch;
+mod question;
+mod request;
+mod setup;
+mod terminal;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use self::call::Calls;
+use self::message::{Messages, blocks};
+use self::options::Options;
+use self::terminal::Terminals;
+use super::objects::{quoted, value_at};
+use crate::build::{self, ErrorObject, code};
+use crate::envelope::{Message, Outcome, parse};
+use crate::id::Id;
+use crate::{set_member, str_at};
+
+pub use setup::{ask_version_2, initialized_from_agent};
+
+const UPDATE: [&str; 2] = ["params", "update"];
+const SESSION: [&str; 2] = ["params", "sessionId"];
+
+/// What a line of an agent is for the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// A line of version 1.
+    Line(Bytes),
+    /// The agent has the prompt of this request in the history. Its answer comes later.
+    Inserted(Id),
+}
+
+/// The state of a conversation with one process.
+#[derive(Debug, Default)]
+pub struct Translator {
+    /// Requests to the agent whose answers depend on them.
+    asked: BTreeMap<Id, Asked>,
+    /// By the agent's ids, also of subagents.
+    talks: BTreeMap<String, Talk>,
+}
+
+#[derive(Debug)]
+enum Asked {
+    Prompt(Prompt),
+    /// The turn has ended before the agent has answered the prompt.
+    Over,
+    /// Has the session, if the request names it.
+    Opening(Option<String>),
+    /// An option of this session.
+    Setting(String),
+    Closing(String),
+}
+
+#[derive(Debug)]
+struct Prompt {
+    session: String,
+    is_inserted: bool,
+    /// The id of its message, once the agent has named it.
+    message: Option<String>,
+}
+
+/// What one session has shown.
+#[derive(Debug, Default)]
+struct Talk {
+    messages: Messages,
+    calls: Calls,
+    terminals: Terminals,
+    options: Options,
+}
+
+impl Translator {
+    /// Restores a prompt that an earlier daemon asked. `is_inserted`: see [`Heard::Inserted`].
+    pub fn restore_prompt(&mut self, id: Id, session: String, is_inserted: bool) {
+        self.asked.insert(id, Asked::Prompt(Prompt { session, is_inserted, message: None }));
+    }
+
+    /// Restores that a session has shown a tool call.
+    pub fn restore_call(&mut self, session: &str, call: &str) {
+        self.talk(session).calls.restore(call);
+    }
+
+    /// The answer to a request cannot be read.
+    pub fn forget(&mut self, id: &Id) {
+        self.asked.remove(id);
+    }
+
+    /// Converts a line of the engine for the agent.
+    pub fn to_agent(&mut self, line: &Bytes) -> Bytes {
+        let Ok(Message::Request { id, method, .. }) = parse(line) else { return line.clone() };
+        let session = str_at(line, &SESSION);
+        let talk = session.as_deref().and_then(|session| self.talks.get(session));
+        let converted = request::to_v2(&method, line, talk.map(|talk| &talk.options));
+        let session = session.map(std::borrow::Cow::into_owned);
+        let asked = match (&*method, session) {
+            ("session/prompt", Some(session)) => {
+                Asked::Prompt(Prompt { session, is_inserted: false, message: None })
+            }
+            ("session/close" | "session/delete", Some(session)) => Asked::Closing(session),
+            // A request for a fork names its origin.
+            ("session/new" | "session/fork", _) => Asked::Opening(None),
+            ("session/load" | "session/resume", session) => Asked::Opening(session),
+            (
+                "session/set_mode" | "session/set_model" | "session/set_config_option",
+                Some(session),
+            ) => Asked::Setting(session),
+            _ => return converted,
+        };
+        self.asked.insert(id, asked);
+        converted
+    }
+
+    /// Converts a line of the agent for the engine, in order.
+    pub fn from_agent(&mut self, line: &Bytes) -> Vec<Heard> {
+        match parse(line) {
+            Ok(Message::Response { id, outcome }) => self.answered(id, outcome, line),
+            Ok(Message::Request { method, .. }) if method == "session/request_permission" => {
+                vec![Heard::Line(question::from_v2(line))]
+            }
+            Ok(Message::Notification { method, .. }) if method == "session/update" => {
+                self.updated(line)
+            }
+            _ => vec![Heard::Line(line.clone())],
+        }
+    }
+
+    fn talk(&mut self, session: &str) -> &mut Talk {
+        if !self.talks.contains_key(session) {
+            self.talks.insert(session.to_owned(), Talk::default());
+        }
+        self.talks.get_mut(session).expect("it is there")
+    }
+
+    fn answered(&mut self, id: Id, outcome: Outcome<'_>, line: &Bytes) -> Vec<Heard> {
+        let is_result = matches!(outcome, Outcome::Result(_));
+        match self.asked.remove(&id) {
+            Some(Asked::Prompt(prompt))
+                if is_result && value_at(line, &["result", "stopReason"]).is_none() =>
+            {
+                let message = str_at(line, &["result", "messageId"]).map(Into::into);
+                let inserted = Prompt { is_inserted: true, message, ..prompt };
+                self.asked.insert(id.clone(), Asked::Prompt(inserted));
+                vec![Heard::Inserted(id)]
+            }
+            Some(Asked::Over) => Vec::new(),
+            Some(Asked::Opening(session)) if is_result => self.opened(session, line),
+            Some(Asked::Setting(session)) if is_result => {
+                let options = &mut self.talk(&session).options;
+                let (line, mode) = options.in_list(line, &["result", "configOptions"]);
+                let mode = mode.map(|mode| mode_told(&session, &mode));
+                mode.into_iter().chain([Heard::Line(line)]).collect()
+            }
+            Some(Asked::Closing(session)) if is_result => {
+                self.talks.remove(&session);
+                let of_it = |asked: &Asked| matches!(asked, Asked::Prompt(prompt) if prompt.session == session);
+                let open = self.asked.extract_if(.., |_, asked| of_it(asked));
+                let cancelled = json!({"stopReason": "cancelled"});
+                let ended = open.map(|(id, _)| Heard::Line(build::response(&id, &cancelled)));
+                ended.chain([Heard::Line(line.clone())]).collect()
+            }
+            _ => vec![Heard::Line(line.clone())],
+        }
+    }
+
+    /// The options and commands of a session, if the answer has any.
+    fn opened(&mut self, session: Option<String>, line: &Bytes) -> Vec<Heard> {
+        let made = || str_at(line, &["result", "sessionId"]).map(std::borrow::Cow::into_owned);
+        let Some(session) = session.or_else(made) else { return vec![Heard::Line(line.clone())] };
+        let (answer, commands) = setup::opened_from_v2(line);
+        let answer = self.talk(&session).options.in_answer(answer);
+        let mut heard = vec![Heard::Line(answer)];
+        if let Some(commands) = commands {
+            let update = json!({"sessionUpdate": "available_commands_update"});
+            let line = notification(&session, &update);
+            let path = [UPDATE[0], UPDATE[1], "availableCommands"];
+            heard.push(Heard::Line(set_member(&line, &path, &commands)));
+        }
+        heard
+    }
+
+    fn updated(&mut self, line: &Bytes) -> Vec<Heard> {
+        let (Some(session), Some(update)) = (str_at(line, &SESSION), value_at(line, &UPDATE))
+        else {
+            return vec![Heard::Line(line.clone())];
+        };
+        let kind = str_at(&update, &["sessionUpdate"]).unwrap_or_default();
+        let id = || str_at(&update, &["messageId"]).unwrap_or_default();
+        if let "user_message" | "user_message_chunk" = &*kind
+            && let Some(inserted) = self.echoed(&session, &id())
+        {
+            return inserted;
+        }
+        if kind == "state_update" {
+            return self.state_told(&session, &update);
+        }
+        let talk = self.talk(&session);
+        let with = |update: Bytes| Heard::Line(set_member(line, &UPDATE, &update));
+        match &*kind {
+            "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk" => {
+                talk.messages.chunk(&kind, &id(), &update);
+                vec![Heard::Line(line.clone())]
+            }
+            "user_message" | "agent_message" | "agent_thought" => {
+                let added = talk.messages.replaced(&kind, &id(), blocks(&update));
+                let chunk = set_member(
+                    &update,
+                    &["sessionUpdate"],
+                    quoted(&format!("{kind}_chunk")).as_bytes(),
+                );
+                added
+                    .into_iter()
+                    .map(|block| with(set_member(&chunk, &["content"], &block)))
+                    .collect()
+            }
+            "tool_call_update" => vec![with(talk.calls.update(&update, &mut talk.terminals))],
+            "tool_call_content_chunk" => {
+                let added = talk.calls.add_content(&update, &mut talk.terminals);
+                added.into_iter().map(with_update(line)).collect()
+            }
+            "terminal_update" | "terminal_output_chunk" => {
+                let changed = talk.terminals.told(&update);
+                let calls = changed.map(|id| talk.calls.showing(&id, &mut talk.terminals));
+                calls.into_iter().flatten().map(with_update(line)).collect()
+            }
+            "plan_update" => vec![with(setup::plan_from_v2(&update))],
+            "available_commands_update" => {
+                vec![with(setup::commands_in(&update, &["availableCommands"]))]
+            }
+            "config_option_update" => {
+                let (options, mode) = talk.options.in_list(&update, &["configOptions"]);
+                let mode = mode.map(|mode| mode_told(&session, &mode));
+                [with(options)].into_iter().chain(mode).collect()
+            }
+            // The answer ends the replay.
+            "replay_complete" => Vec::new(),
+            _ => vec![Heard::Line(line.clone())],
+        }
+    }
+
+    /// The engine has the message of a prompt already. `None`: it is another message.
+    fn echoed(&mut self, session: &str, id: &str) -> Option<Vec<Heard>> {
+        let (ask, prompt) = self.prompt_of(session)?;
+        if prompt.message.as_deref().is_some_and(|message| message != id) {
+            return None;
+        }
+        prompt.message = Some(id.to_owned());
+        let is_news = !std::mem::replace(&mut prompt.is_inserted, true);
+        Some(is_news.then(|| Heard::Inserted(ask)).into_iter().collect())
+    }
+
+    /// The oldest open prompt of a session.
+    fn prompt_of(&mut self, session: &str) -> Option<(Id, &mut Prompt)> {
+        self.asked.iter_mut().find_map(|(id, asked)| match asked {
+            Asked::Prompt(prompt) if prompt.session == session => Some((id.clone(), prompt)),
+            _ => None,
+        })
+    }
+
+    fn state_told(&mut self, session: &str, update: &Bytes) -> Vec<Heard> {
+        let is_idle = str_at(update, &["state"]).is_some_and(|state| state == "idle");
+        // Without one it is the state, not an end.
+        let Some(stop) = str_at(update, &["stopReason"]).filter(|_| is_idle) else {
+            return Vec::new();
+        };
+        let Talk { calls, terminals, .. } = self.talk(session);
+        calls.turn_ended(terminals);
+        let Some((id, prompt)) = self.prompt_of(session) else { return Vec::new() };
+        if !prompt.is_inserted {
+            return Vec::new();
+        }
+        let line = end_of_turn(&id, &stop, update);
+        self.asked.insert(id, Asked::Over);
+        vec![Heard::Line(line)]
+    }
+}
+
+fn with_update(line: &Bytes) -> impl Fn(Bytes) -> Heard {
+    |update| Heard::Line(set_member(line, &UPDATE, &update))
+}
+
+fn mode_told(session: &str, mode: &str) -> Heard {
+    let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": mode});
+    Heard::Line(notification(session, &update))
+}
+
+fn notification(session: &str, update: &Value) -> Bytes {
+    build::notification("session/update", &json!({"sessionId": session, "update": update}))
+}
+
+/// The answer that version 1 gives at the end of a turn.
+fn end_of_turn(id: &Id, stop: &str, idle: &Bytes) -> Bytes {
+    if stop == "error" {
+        let error = value_at(idle, &["error"]);
+        let error = error.and_then(|error| serde_json::from_slice(&error).ok());
+        let text = "the turn failed, and the agent does not say why";
+        return build::error(id, &error.unwrap_or_else(|| ErrorObject::new(code::INTERNAL, text)));
+    }
+    const KNOWN: [&str; 5] =
+        ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"];
+    let stop = if KNOWN.contains(&stop) { stop } else { KNOWN[0] };
+    let line = build::response(id, &json!({ "stopReason": stop }));
+    ["usage", "_meta"].iter().fold(line, |line, name| match value_at(idle, &[name]) {
+        Some(value) => set_member(&line, &["result", name], &value),
+        None => line,
+    })
+}

@@ -1,0 +1,89 @@
+//! Terminals that the agent shows: version 1 gets their output as text in tool calls.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+
+use crate::dialect::objects::value_at;
+use crate::str_at;
+
+/// The last bytes of a terminal's output that a tool call shows.
+const SHOWN: usize = 16 << 10;
+/// Terminals of one session that are remembered.
+const MOST: usize = 256;
+
+#[derive(Debug, Default)]
+pub(super) struct Terminals {
+    all: BTreeMap<String, Terminal>,
+}
+
+#[derive(Debug, Default)]
+struct Terminal {
+    /// The end of the output.
+    output: Vec<u8>,
+    /// Bytes before `output`.
+    cut: usize,
+    /// Bytes of output since a tool call has shown it.
+    news: usize,
+    is_over: bool,
+}
+
+impl Terminals {
+    /// Takes an update of a terminal. Returns its id if the tool calls must show it now: each step
+    /// repeats the output, so the steps grow with it.
+    pub(super) fn told(&mut self, update: &Bytes) -> Option<String> {
+        let id = str_at(update, &["terminalId"])?;
+        if self.all.len() > MOST && !self.all.contains_key(&*id) {
+            self.all.retain(|_, terminal| !terminal.is_over);
+        }
+        let terminal = self.all.entry(id.clone().into_owned()).or_default();
+        let data = |path: &[&str]| BASE64_STANDARD.decode(str_at(update, path)?.as_bytes()).ok();
+        if let Some(output) = data(&["output", "data"]) {
+            let known = terminal.cut + terminal.output.len();
+            let goes_on = terminal.cut == 0 && output.starts_with(&terminal.output);
+            terminal.news += if goes_on { output.len() - known } else { output.len().max(1) };
+            (terminal.output, terminal.cut) = (output, 0);
+        }
+        if let Some(more) = data(&["data"]) {
+            terminal.news += more.len();
+            terminal.output.extend_from_slice(&more);
+        }
+        terminal.is_over |= value_at(update, &["exitStatus"]).is_some();
+        // Twice, so that bytes are seldom moved.
+        if terminal.output.len() > 2 * SHOWN {
+            let cut = terminal.output.len() - SHOWN;
+            terminal.output.drain(..cut);
+            terminal.cut += cut;
+        }
+        let shown = terminal.output.len().saturating_sub(terminal.news).min(SHOWN);
+        let is_due = terminal.news > shown / 2 || terminal.is_over && terminal.news > 0;
+        is_due.then(|| id.into_owned())
+    }
+
+    pub(super) fn has_news(&self, id: &str) -> bool {
+        self.all.get(id).is_some_and(|terminal| terminal.news > 0)
+    }
+
+    /// The agent has said how the terminal's command ended, or has never named the terminal.
+    pub(super) fn is_over(&self, id: &str) -> bool {
+        self.all.get(id).is_none_or(|terminal| terminal.is_over)
+    }
+
+    /// The end of a terminal's output, which counts as shown now. `None`: there is none.
+    pub(super) fn show(&mut self, id: &str) -> Option<String> {
+        let terminal = self.all.get_mut(id)?;
+        terminal.news = 0;
+        let from = terminal.output.len().saturating_sub(SHOWN);
+        let is_part = |byte: &u8| byte & 0xC0 == 0x80;
+        let output = &terminal.output[from..];
+        let begun =
+            if from > 0 { output.iter().take_while(|byte| is_part(byte)).count() } else { 0 };
+        let text = String::from_utf8_lossy(&output[begun..]);
+        // The rest of a half character comes with the next output.
+        let text = if terminal.is_over { &*text } else { text.trim_end_matches('\u{FFFD}') };
+        let mark = if terminal.cut + from > 0 { "…\n" } else { "" };
+        (!text.is_empty()).then(|| format!("{mark}{text}"))
+    }
+}
