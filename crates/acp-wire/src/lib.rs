@@ -40,4 +40,4 @@ pub use method::{StateKey, UpdateClass, classify_update};
 pub use plain_words::plain_words;
 pub use splice::{remove_member, set_id, set_member, splice, with_one_outcome};
 pub use tidy::{receive, tidy, without_members};
-pub use version::Version;
+pub use version::{Version, Versions};

@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dialect::Translator;
+
 /// A version of the protocol that acpd speaks.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -47,5 +49,46 @@ impl Version {
     /// The mode of a session is one of its options.
     pub fn has_modes_as_option(self) -> bool {
         self == Version::V2
+    }
+
+    /// What makes an agent of this version one of version 1; `None` if it is one.
+    pub fn translator(self) -> Option<Box<Translator>> {
+        (self == Version::V2).then(Box::default)
+    }
+
+    /// Whether this is version 1.
+    pub fn is_first(&self) -> bool {
+        *self == Version::V1
+    }
+}
+
+/// The versions that acpd may speak with an agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub enum Versions {
+    /// Version 1 only.
+    #[default]
+    #[serde(rename = "1")]
+    One,
+    /// Version 2 only.
+    #[serde(rename = "2")]
+    Two,
+    /// Version 2 if the agent has it, or else version 1.
+    #[serde(rename = "auto")]
+    Auto,
+}
+
+impl Versions {
+    /// Whether the agent is asked for version 2.
+    pub fn asks_for_2(self) -> bool {
+        self != Versions::One
+    }
+
+    /// Whether acpd may speak this version.
+    pub fn allows(self, version: Version) -> bool {
+        match self {
+            Versions::One => version == Version::V1,
+            Versions::Two => version == Version::V2,
+            Versions::Auto => true,
+        }
     }
 }

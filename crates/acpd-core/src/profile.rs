@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
-use acp_wire::{Version, str_at};
+use acp_wire::{Version, Versions, str_at};
 use acpd_api::{Cost, DaemonInfo, HookEvent, McpKind};
 use serde::Deserialize;
 
@@ -223,6 +223,7 @@ pub struct Profile {
     /// acpd's services if no editor offers them.
     pub services: Services,
     pub subagents: bool,
+    pub protocol: Versions,
     pub mcp: Vec<McpServer>,
     /// Members `_meta` of client capabilities that the agent gets: `a.b` stands for `_meta.a.b` and
     /// for `a._meta.b`.

@@ -7,6 +7,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use acp_wire::dialect::with_server_types;
 use acp_wire::{Id, locate, set_member, splice};
 use acpd_api::{McpKind, Tools};
 use acpd_core::LeftOut;
@@ -32,7 +33,7 @@ pub struct Completed {
 
 /// Adds servers to a line that is to bring some; `None` for all other lines.
 pub fn complete(config: &Config, paths: &Paths, line: &Bytes) -> Option<Completed> {
-    let Named { names, session, request, line } = take_names(line)?;
+    let Named { names, session, typed, request, line } = take_names(line)?;
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
     for name in names {
         let server = config.mcp.get(&name).filter(|server| server.enabled);
@@ -48,7 +49,9 @@ pub fn complete(config: &Config, paths: &Paths, line: &Bytes) -> Option<Complete
             Err(reason) => left_out.push(LeftOut { server: name, reason }),
         }
     }
-    Some(Completed { line: add(&line, &found), request, left_out })
+    let line = add(&line, &found);
+    let line = if typed { with_server_types(&line) } else { line };
+    Some(Completed { line, request, left_out })
 }
 
 /// Adds servers (JSON texts) after those in the line.

@@ -137,6 +137,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         mcp: servers(config, &profile.name),
         services: services(profile),
         subagents: profile.subagents,
+        protocol: profile.protocol,
         client_meta: profile.client_meta.clone(),
     }
 }

@@ -25,6 +25,7 @@ mod request;
 mod setup;
 mod terminal;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -40,6 +41,7 @@ use crate::envelope::{Message, Outcome, parse};
 use crate::id::Id;
 use crate::{set_member, str_at};
 
+pub use request::with_server_types;
 pub use setup::{ask_version_2, initialized_from_agent};
 
 const UPDATE: [&str; 2] = ["params", "update"];
@@ -93,9 +95,30 @@ struct Talk {
 }
 
 impl Translator {
-    /// Restores a prompt that an earlier daemon asked. `is_inserted`: see [`Heard::Inserted`].
-    pub fn restore_prompt(&mut self, id: Id, session: String, is_inserted: bool) {
-        self.asked.insert(id, Asked::Prompt(Prompt { session, is_inserted, message: None }));
+    /// Notes an open request. `session`: the one that it names.
+    pub fn asked(&mut self, id: Id, method: &str, session: Option<String>) {
+        let asked = match (method, session) {
+            ("session/prompt", Some(session)) => {
+                Asked::Prompt(Prompt { session, is_inserted: false, message: None })
+            }
+            ("session/close" | "session/delete", Some(session)) => Asked::Closing(session),
+            // A request for a fork names its origin.
+            ("session/new" | "session/fork", _) => Asked::Opening(None),
+            ("session/load" | "session/resume", session) => Asked::Opening(session),
+            (
+                "session/set_mode" | "session/set_model" | "session/set_config_option",
+                Some(session),
+            ) => Asked::Setting(session),
+            _ => return,
+        };
+        self.asked.insert(id, asked);
+    }
+
+    /// Restores that a prompt is in the history.
+    pub fn inserted(&mut self, id: &Id) {
+        if let Some(Asked::Prompt(prompt)) = self.asked.get_mut(id) {
+            prompt.is_inserted = true;
+        }
     }
 
     /// Restores that a session has shown a tool call.
@@ -114,22 +137,8 @@ impl Translator {
         let session = str_at(line, &SESSION);
         let talk = session.as_deref().and_then(|session| self.talks.get(session));
         let converted = request::to_v2(&method, line, talk.map(|talk| &talk.options));
-        let session = session.map(std::borrow::Cow::into_owned);
-        let asked = match (&*method, session) {
-            ("session/prompt", Some(session)) => {
-                Asked::Prompt(Prompt { session, is_inserted: false, message: None })
-            }
-            ("session/close" | "session/delete", Some(session)) => Asked::Closing(session),
-            // A request for a fork names its origin.
-            ("session/new" | "session/fork", _) => Asked::Opening(None),
-            ("session/load" | "session/resume", session) => Asked::Opening(session),
-            (
-                "session/set_mode" | "session/set_model" | "session/set_config_option",
-                Some(session),
-            ) => Asked::Setting(session),
-            _ => return converted,
-        };
-        self.asked.insert(id, asked);
+        let session = session.map(Cow::into_owned);
+        self.asked(id, &method, session);
         converted
     }
 
@@ -187,7 +196,7 @@ impl Translator {
 
     /// The options and commands of a session, if the answer has any.
     fn opened(&mut self, session: Option<String>, line: &Bytes) -> Vec<Heard> {
-        let made = || str_at(line, &["result", "sessionId"]).map(std::borrow::Cow::into_owned);
+        let made = || str_at(line, &["result", "sessionId"]).map(Cow::into_owned);
         let Some(session) = session.or_else(made) else { return vec![Heard::Line(line.clone())] };
         let (answer, commands) = setup::opened_from_v2(line);
         let answer = self.talk(&session).options.in_answer(answer);

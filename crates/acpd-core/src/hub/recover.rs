@@ -14,7 +14,7 @@
 
 use std::mem::swap;
 
-use acp_wire::Message;
+use acp_wire::{Id, Message};
 use acpd_api::TurnState;
 use bytes::Bytes;
 
@@ -111,6 +111,10 @@ impl Hub {
             return self.sessions.keep_aside(state, None);
         }
         if let Some(slot) = row.host.and_then(|host| self.processes.slot_of(host)) {
+            if let Some(translator) = self.processes.translator(slot) {
+                let row = &state.row;
+                row.open_tools.iter().for_each(|call| translator.restore_call(&row.agent_id, call));
+            }
             self.sessions.insert(Session::recovered(state, slot, State::Live));
             return self.sessions.route(key);
         }
@@ -129,7 +133,7 @@ impl Hub {
         }
         let slot = self.processes.slot_of(host);
         match (&why, slot) {
-            (Purpose::Prompt { session } | Purpose::Preset { session, .. }, _)
+            (Purpose::Prompt { session, .. } | Purpose::Preset { session, .. }, _)
                 if !self.sessions.contains_key(session) =>
             {
                 why = Purpose::Farewell;
@@ -156,7 +160,26 @@ impl Hub {
             _ => {}
         }
         self.watch_answer(id, host, &why);
+        self.recover_dialect(slot, id, &why);
         self.requests.ask(id, host, why, self.cx.now);
+    }
+
+    /// The answer means what the request meant.
+    fn recover_dialect(&mut self, slot: Option<SlotId>, id: u64, why: &Purpose) {
+        let agent_id = |key| self.sessions.get(&key).map(|session| session.row.agent_id.clone());
+        let (method, session) = match why {
+            Purpose::Adopt(adoption) => ("session/load", Some(adoption.id.clone())),
+            Purpose::Abandoned { session } => ("session/prompt", Some(session.clone())),
+            why => (why.what(), why.session().and_then(agent_id)),
+        };
+        let Some(translator) = slot.and_then(|slot| self.processes.translator(slot)) else {
+            return;
+        };
+        let id = Id::issued(id);
+        translator.asked(id.clone(), method, session);
+        if let Purpose::Prompt { inserted: true, .. } = why {
+            translator.inserted(&id);
+        }
     }
 
     fn recover_turn(&mut self, row: TurnRow, line: Option<Bytes>) {

@@ -53,7 +53,8 @@ impl Hub {
     ) -> Option<u64> {
         let ask = self.ask(self.processes[&slot].usable_host()?, why);
         let line = build::request(&Id::issued(ask), method, params);
-        self.processes.write_named(&mut self.cx, slot, put_names(&line, servers));
+        let line = put_names(&line, servers, self.processes.translator(slot).is_some());
+        self.processes.write_named(&mut self.cx, slot, line);
         Some(ask)
     }
 
@@ -69,6 +70,17 @@ impl Hub {
         self.cx.timers.clear(Timer::Asked(issued));
         self.cx.delete(RowId::Asked(issued));
         Some(why)
+    }
+
+    /// The next daemon has to know that the answer to a prompt comes with the end of its turn.
+    pub(crate) fn prompt_inserted(&mut self, host: HostId, id: &Id) {
+        let Some(ask) = id.as_issued() else { return };
+        let asked = self.requests.asked.get_mut(&ask).filter(|asked| asked.host == host);
+        if let Some(Purpose::Prompt { inserted, .. }) = asked.map(|asked| &mut asked.purpose)
+            && !replace(inserted, true)
+        {
+            self.save_asked(ask);
+        }
     }
 
     /// Returns the purposes of the dropped requests, oldest first.
@@ -105,8 +117,7 @@ impl Hub {
     /// Lets the answer to a prompt count only as the end of the turn.
     pub(crate) fn abandon_prompt(&mut self, key: SessionKey) {
         let session = self.session(key).row.agent_id.clone();
-        let is_it =
-            |asked: &Asked| matches!(asked.purpose, Purpose::Prompt { session } if session == key);
+        let is_it = |asked: &Asked| matches!(asked.purpose, Purpose::Prompt { session, .. } if session == key);
         let mut asked = self.requests.asked.iter_mut();
         let Some((ask, asked)) = asked.find(|(_, asked)| is_it(asked)) else { return };
         let (ask, host, why) = (*ask, asked.host, Purpose::Abandoned { session });

@@ -150,7 +150,7 @@ pub(crate) struct Brought {
 }
 
 /// Puts the names before the other members, and removes the client's `_acpd`.
-pub(crate) fn put_names(line: &Bytes, brought: &Brought) -> Bytes {
+pub(crate) fn put_names(line: &Bytes, brought: &Brought, typed: bool) -> Bytes {
     let Brought { names, session } = brought;
     let line = without_own(line);
     if names.is_empty() {
@@ -160,6 +160,9 @@ pub(crate) fn put_names(line: &Bytes, brought: &Brought) -> Bytes {
     if let Some(session) = session {
         own["session"] = json!(session);
     }
+    if typed {
+        own["typed"] = json!(true);
+    }
     let member = format!("\"_acpd\":{own},");
     splice(&line, &[(1..1, member.as_bytes())])
 }
@@ -168,6 +171,8 @@ pub(crate) fn put_names(line: &Bytes, brought: &Brought) -> Bytes {
 pub struct Named {
     pub names: Vec<String>,
     pub session: Option<u64>,
+    /// Each server has to say its type.
+    pub typed: bool,
     pub request: Id,
     pub line: Bytes,
 }
@@ -182,7 +187,14 @@ pub fn take_names(line: &Bytes) -> Option<Named> {
             let names = serde_json::from_slice(&line[locate(line, &["_acpd", "mcp"])?]).ok()?;
             let session = locate(line, &["_acpd", "session"]);
             let session = session.and_then(|at| serde_json::from_slice(&line[at]).ok());
-            Some(Named { names, session, request: id, line: remove_member(line, &["_acpd"]) })
+            let typed = locate(line, &["_acpd", "typed"]).is_some();
+            Some(Named {
+                names,
+                session,
+                typed,
+                request: id,
+                line: remove_member(line, &["_acpd"]),
+            })
         }
         _ => None,
     }

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use acp_wire::Version;
 use acp_wire::acp::{AgentCapabilities, AuthMethod, Implementation, InitializeResult};
+use acp_wire::dialect::Translator;
 use acpd_api::{AgentState, Reason};
 use bytes::Bytes;
 
@@ -138,6 +140,11 @@ pub(crate) struct Host {
     pub(super) kills: u32,
     pub(super) leftovers: Option<String>,
     pub(crate) outbox: Outbox,
+    pub(super) version: Version,
+    /// For an agent that does not speak version 1.
+    pub(super) translator: Option<Box<Translator>>,
+    /// It has refused an `initialize` for version 2.
+    pub(super) refused_2: bool,
 }
 
 impl Host {
@@ -154,6 +161,8 @@ impl Host {
             read: OutputEnd { offset: row.offset, inside: row.inside },
             ready_since: row.ready,
             outbox: Outbox::recovered(state),
+            version: row.version,
+            translator: row.version.translator(),
             ..Host::new(row.host)
         }
     }

@@ -23,9 +23,11 @@
 use std::mem::take;
 
 use acp_wire::acp::{Implementation, InitializeResult, initialize_params};
-use acp_wire::{ErrorObject, Id, Outcome, build};
+use acp_wire::dialect::{ask_version_2, initialized_from_agent};
+use acp_wire::{ErrorObject, Id, Outcome, Version, build, code};
 use acpd_api::Reason;
 use bytes::Bytes;
+use serde_json::value::RawValue;
 
 use crate::cx::Cx;
 use crate::event::EngineEvent;
@@ -233,13 +235,18 @@ impl Processes {
     }
 
     pub(crate) fn initialize(&mut self, cx: &mut Cx, id: SlotId, ask: u64, offer: Option<String>) {
-        let Profile { services, subagents, client_meta: names, .. } = self.profile(id, &cx.config);
+        let Profile { services, subagents, client_meta: names, protocol, .. } =
+            self.profile(id, &cx.config);
+        let has_refused = self[&id].host().is_some_and(|host| host.refused_2);
         let implementation = Implementation {
             name: "acpd".to_owned(),
             title: Some("acpd".to_owned()),
             version: cx.config.daemon.version.raw().to_owned(),
         };
-        let params = initialize_params(&implementation, *services, *subagents);
+        let mut params = initialize_params(&implementation, *services, *subagents);
+        if protocol.asks_for_2() && !has_refused {
+            ask_version_2(&mut params);
+        }
         let line = build::request(&Id::issued(ask), "initialize", &params);
         // The names may have changed since the offer was stored.
         let meta = offer.map(|offer| copy(names, offer.as_bytes(), &[], Bytes::from_static(b"{}")));
@@ -288,13 +295,24 @@ impl Processes {
                 if is_late {
                     return;
                 }
+                if self.may_ask_for_1(id, &error, &cx.config) {
+                    return cx.report(EngineEvent::ProcessStarted(id));
+                }
                 let reason = format!("`initialize` failed: {}", in_words(&error));
                 return self.bad_start(cx, id, Reason::AgentStartFailed, reason, false);
             }
             Outcome::Result(_) if is_late => return,
             Outcome::Result(result) => result,
         };
-        let parsed = match InitializeResult::from_raw(result) {
+        let result = Bytes::copy_from_slice(result.get().as_bytes());
+        let protocol = self.profile(id, &cx.config).protocol;
+        let (version, result) = if protocol.asks_for_2() {
+            initialized_from_agent(&result)
+        } else {
+            (Version::default(), result)
+        };
+        let raw = serde_json::from_slice(&result).unwrap_or(RawValue::NULL);
+        let parsed = match InitializeResult::from_raw(raw) {
             Ok(parsed) => parsed,
             Err(error) => {
                 return self.bad_start(cx, id, Reason::AgentProtocol, error.to_string(), true);
@@ -307,15 +325,33 @@ impl Processes {
             self.slot_mut(id).start_hint = Some(hint.to_owned());
             return self.bad_start(cx, id, Reason::AgentProtocol, reason, true);
         }
-        let result = Bytes::copy_from_slice(result.get().as_bytes());
+        if !protocol.allows(version) {
+            let reason = "it does not speak version 2 of the protocol".to_owned();
+            let hint = format!(
+                "set `protocol` under `[agents.{}]` to \"auto\" or \"1\": `acpctl config edit`",
+                self[&id].profile
+            );
+            self.slot_mut(id).start_hint = Some(hint);
+            return self.bad_start(cx, id, Reason::AgentProtocol, reason, true);
+        }
         self.remember_initialize(cx, id, result);
         cx.timers.clear(Timer::Slot(id));
         if let Some(host) = self.slot_mut(id).host_mut() {
             host.ready_since = Some(cx.now);
+            (host.version, host.translator) = (version, version.translator());
         }
         self.set_state(cx, id, State::Ready, None);
         self.save(cx, id);
         cx.report(EngineEvent::ProcessReady(id));
+    }
+
+    /// Returns whether a process that has refused version 2 is to be asked for version 1.
+    fn may_ask_for_1(&mut self, id: SlotId, error: &ErrorObject, config: &Config) -> bool {
+        let protocol = self.profile(id, config).protocol;
+        let is_about_it = [code::VERSION, code::INVALID_PARAMS].contains(&error.code);
+        let may = is_about_it && protocol.asks_for_2() && protocol.allows(Version::default());
+        let host = self.slot_mut(id).host_mut().filter(|_| may);
+        host.is_some_and(|host| !std::mem::replace(&mut host.refused_2, true))
     }
 
     /// Handles a program that sends back its input, like `cat`.

@@ -18,6 +18,7 @@ use std::ops::Deref;
 use std::sync::LazyLock;
 
 use acp_wire::bound::SENTENCE;
+use acp_wire::dialect::{Heard, Translator};
 use acp_wire::{build, clipped};
 use acpd_api::{AgentNotice, Reason, method};
 use bytes::Bytes;
@@ -269,6 +270,7 @@ impl Processes {
             offset: host.read.offset,
             inside: host.read.inside,
             written: host.outbox.written,
+            version: host.version,
         };
         // Effects for the process make the batch press.
         cx.record_later(Record::Put(Row::Host(row)));
@@ -431,10 +433,23 @@ impl Processes {
     /// Like [`Processes::write`], for lines with names of MCP servers, which the daemon resolves.
     pub(crate) fn write_named(&mut self, cx: &mut Cx, id: SlotId, line: Bytes) -> u64 {
         let Some(process) = self.get_mut(id).and_then(Slot::host_mut) else { return 0 };
+        let line = match &mut process.translator {
+            Some(translator) => translator.to_agent(&line),
+            None => line,
+        };
         let (host, chunk) = (process.id, process.outbox.push(line.len()));
         cx.put(Row::Outbox { host, chunk, line: line.clone() });
         cx.send(Effect::Host(host, ToHost::Write { chunk, line }));
         chunk
+    }
+
+    /// What a line of an agent says, if the agent does not speak version 1.
+    pub(crate) fn heard(&mut self, id: SlotId, line: &Bytes) -> Option<Vec<Heard>> {
+        Some(self.translator(id)?.from_agent(line))
+    }
+
+    pub(crate) fn translator(&mut self, id: SlotId) -> Option<&mut Translator> {
+        self.get_mut(id)?.host_mut()?.translator.as_deref_mut()
     }
 
     pub(crate) fn answer(&mut self, cx: &mut Cx, host: HostId, line: Bytes) {

@@ -13,7 +13,7 @@ mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::{Id, StateKey, str_at};
+use acp_wire::{Id, StateKey, Version, str_at};
 use acpd_api::escape::shell_word;
 use acpd_api::{AuthSource, AuthState, Cost, RestoreLevel, Tokens, method};
 use bytes::Bytes;
@@ -162,6 +162,9 @@ pub struct HostRow {
     pub inside: bool,
     /// Last line that the process got.
     pub written: u64,
+    /// The version of the protocol that it speaks.
+    #[serde(default, skip_serializing_if = "Version::is_first")]
+    pub version: Version,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -80,6 +80,9 @@ pub enum Purpose {
     NewSession(NewSession),
     Prompt {
         session: SessionKey,
+        /// The agent has said that it is in the history, and not yet how its turn ends.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        inserted: bool,
     },
     /// A prompt whose turn acpd has given up, because its session was closed or deleted. Has the
     /// agent's id of the session.
@@ -146,7 +149,7 @@ impl Purpose {
 
     pub(crate) fn session(&self) -> Option<SessionKey> {
         match self {
-            Purpose::Prompt { session }
+            Purpose::Prompt { session, .. }
             | Purpose::Restore { session, .. }
             | Purpose::Preset { session, .. }
             | Purpose::Title { session } => Some(*session),

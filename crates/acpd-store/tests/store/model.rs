@@ -164,10 +164,24 @@ fn auth_row() -> impl Strategy<Value = AuthRow> {
 fn host_row() -> impl Strategy<Value = HostRow> {
     let process = (host(), text(), any::<u32>(), any::<u64>());
     let state = (option::of(session()), option::of(time()), any::<[bool; 2]>());
-    let numbers = any::<[u64; 2]>();
+    let version = select(vec![Version::V1, Version::V2]);
+    let numbers = (any::<[u64; 2]>(), version);
     (process, state, numbers).prop_map(
-        |((host, agent, pid, start), (session, ready, [stopping, inside]), [offset, written])| {
-            HostRow { host, agent, pid, start, session, ready, stopping, offset, inside, written }
+        |((host, agent, pid, start), (session, ready, [stopping, inside]), (numbers, version))| {
+            let [offset, written] = numbers;
+            HostRow {
+                host,
+                agent,
+                pid,
+                start,
+                session,
+                ready,
+                stopping,
+                offset,
+                inside,
+                written,
+                version,
+            }
         },
     )
 }
@@ -216,7 +230,8 @@ fn asked() -> impl Strategy<Value = Purpose> {
         Just(Purpose::Initialize),
         created,
         adopted,
-        session().prop_map(|session| Purpose::Prompt { session }),
+        (session(), any::<bool>())
+            .prop_map(|(session, inserted)| Purpose::Prompt { session, inserted }),
         session().prop_map(|session| Purpose::Restore { session, renews: false }),
         relayed,
         agent_id().prop_map(|session| Purpose::GivenUp { session: Some(session) }),

@@ -229,7 +229,7 @@ fn purpose(asked: &Purpose) -> String {
             let params = text(&adoption.params);
             format!("adopt {:?} {:?} {params:?} {:?}", adoption.id, adoption.cwd, adoption.notices)
         }
-        Purpose::Prompt { session } => format!("prompt {}", session.0),
+        Purpose::Prompt { session, .. } => format!("prompt {}", session.0),
         Purpose::Abandoned { session } => format!("abandoned {session:?}"),
         Purpose::Restore { session, .. } => format!("restore {}", session.0),
         Purpose::GivenUp { session } => {

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use acp_wire::Versions;
 use acpd_core::profile::FailureSign;
 pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLimit, OnLost, Reseed, Sharing};
 use schemars::JsonSchema;
@@ -190,6 +191,10 @@ pub struct Profile {
     /// Whether the agent is offered to show the work of its subagents: what they say and ask, as
     /// sessions of their own. Clients that cannot show that then see less of what the agent does.
     pub subagents: bool,
+    /// The version of the protocol that acpd speaks with the agent; with `"auto"` it is version 2, a
+    /// preview, if the agent has it.
+    #[serde(with = "As::<OneOf<Versions>>")]
+    pub protocol: Versions,
     /// Whether the agent can be used at all.
     pub enabled: bool,
     /// The command that installs the agent, shown when it cannot be found.

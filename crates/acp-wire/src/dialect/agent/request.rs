@@ -37,11 +37,16 @@ fn selection(line: &Bytes, member: &str, option: &str) -> Bytes {
     set_member(line, &["params"], &set_member(&params, &["type"], b"\"id\""))
 }
 
-fn setup_to_v2(line: &Bytes) -> Bytes {
-    let line = convert_items(line, &["params", "mcpServers"], |server| {
+/// Gives each MCP server in a request its type. Version 2 has no SSE.
+pub fn with_server_types(line: &Bytes) -> Bytes {
+    convert_items(line, &["params", "mcpServers"], |server| {
         let server = with_default(server, &["type"], "\"stdio\"");
         (str_at(&server, &["type"])? != "sse").then_some(server)
-    });
+    })
+}
+
+fn setup_to_v2(line: &Bytes) -> Bytes {
+    let line = with_server_types(line);
     // They are set when the session is open.
     remove_member(&line, &["params", "configOptions"])
 }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use acp_wire::acp::cancelled_request;
 use acp_wire::bound::LONGEST_ID;
+use acp_wire::dialect::Heard;
 use acp_wire::{
     Body, ErrorObject, Frame, Head, Id, Malformed, Message, Outcome, build, code, str_at,
 };
@@ -49,10 +50,25 @@ impl Hub {
                 self.cx.note(process.host, &format!("took {cut} bytes out of a line: members that only acpd may say, or that came twice"));
             }
             match message {
-                Ok(message) => self.read_message(process, message, tidied, is_intact),
+                Ok(message) => match self.processes.heard(process.slot, tidied) {
+                    Some(heard) => self.take_heard(process, heard, is_intact),
+                    None => self.read_message(process, message, tidied, is_intact),
+                },
                 Err(malformed) => self.unreadable(process, tidied, &malformed),
             }
         });
+    }
+
+    fn take_heard(&mut self, process: Process, heard: Vec<Heard>, is_intact: bool) {
+        for heard in heard {
+            match heard {
+                Heard::Line(line) => match acp_wire::parse(&line) {
+                    Ok(message) => self.read_message(process, message, &line, is_intact),
+                    Err(malformed) => self.unreadable(process, &line, &malformed),
+                },
+                Heard::Inserted(id) => self.prompt_inserted(process.host, &id),
+            }
+        }
     }
 
     fn unreadable(&mut self, process: Process, line: &[u8], malformed: &Malformed) {
@@ -71,6 +87,9 @@ impl Hub {
         if head.has_method {
             self.processes.write(&mut self.cx, process.slot, build::error(id, &refusal));
         } else if let Some(why) = self.answered(process.host, id) {
+            if let Some(translator) = self.processes.translator(process.slot) {
+                translator.forget(id);
+            }
             let had_parked = why.parks_lines();
             self.answer_lost(process.slot, why, fault);
             self.request_ended(process, id, had_parked);
@@ -254,7 +273,7 @@ impl Hub {
             Purpose::NewSession(new) => self.session_made(process, new, line, outcome),
             Purpose::List { to, wanted } => self.listed(process.slot, &to, &wanted, result),
             Purpose::Adopt(adoption) => self.adopted(process, &adoption, line, outcome),
-            Purpose::Prompt { session } => self.prompt_answered(session, line, outcome),
+            Purpose::Prompt { session, .. } => self.prompt_answered(session, line, outcome),
             Purpose::Abandoned { .. } => self.on_abandoned_ended(process.slot),
             // A failed request says nothing about the login.
             Purpose::AuthStatus => {
@@ -282,7 +301,7 @@ impl Hub {
                 let error = to_raw_value(&error).unwrap_or_default();
                 self.processes.on_initialized(&mut self.cx, slot, Outcome::Error(&error));
             }
-            Purpose::Prompt { session } => {
+            Purpose::Prompt { session, .. } => {
                 let line = build::error(&Id::from(0), &error);
                 if let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&line) {
                     self.prompt_answered(session, &line, outcome);

@@ -52,7 +52,7 @@ impl Hub {
         }
         let Some(mut prompt) = self.session_mut(key).queue.pop_front() else { return };
         let slot = self.session(key).slot;
-        let ask = self.ask(host, Purpose::Prompt { session: key });
+        let ask = self.ask(host, Purpose::Prompt { session: key, inserted: false });
         let said = without_own(&prompt.line);
         let line = self.session_mut(key).with_summary(set_id(&said, &Id::issued(ask)));
         let text = prompt_text(&line);

@@ -210,6 +210,7 @@ pub fn fingerprint(profile: &Profile) -> String {
     let mut hash = FNV_OFFSET;
     let offers = profile.services.iter().map(|offer| ("service", offer.word()));
     let offers = offers.chain(profile.subagents.then_some(("offer", "subagents")));
+    let offers = offers.chain(profile.protocol.asks_for_2().then_some(("protocol", "2")));
     let heard = profile.client_meta.iter().map(|name| ("client_meta", name.as_str()));
     let named = command.chain(names).map(|(kind, text)| (kind, text.as_str()));
     for (kind, text) in named.chain(offers).chain(heard) {
