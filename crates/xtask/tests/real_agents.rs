@@ -30,18 +30,34 @@ fn claude() {
 }
 
 #[test]
+#[ignore = "takes a big download; run it with `cargo xtask real claude_in_version_2`"]
+fn claude_in_version_2() {
+    conversation_in("claude", "2").unwrap();
+}
+
+#[test]
+#[ignore = "takes a big download; run it with `cargo xtask real codex_in_version_2`"]
+fn codex_in_version_2() {
+    conversation_in("codex", "2").unwrap();
+}
+
+#[test]
 #[ignore = "takes a big download; run it with `cargo xtask real opencode`"]
 fn opencode() {
     conversation("opencode").unwrap();
 }
 
 fn conversation(agent: &str) -> Result {
+    conversation_in(agent, "1")
+}
+
+fn conversation_in(agent: &str, version: &str) -> Result {
     let Some(scripts) = ready(&[agent])? else { return Ok(()) };
     let model = scripts.start_model()?;
     let home = Home::new(&workspace::bin_dir("debug")?)?;
     // One process, which is killed.
     let profile = scripts.profile(&home, &model, agent, &scripts.command(agent), &[]);
-    home.configure(&(profile + "sharing = \"agent\"\n"))?;
+    home.configure(&format!("{profile}sharing = \"agent\"\nprotocol = \"{version}\"\n"))?;
 
     // First prompt.
     let prompt = |text| home.acpctl(&["run", "-a", agent, "-s", "work", text]);
