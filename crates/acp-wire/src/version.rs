@@ -56,6 +56,11 @@ impl Version {
         (self == Version::V2).then(Box::default)
     }
 
+    /// The number of the version.
+    pub fn number(self) -> u64 {
+        self as u64
+    }
+
     /// Whether this is version 1.
     pub fn is_first(&self) -> bool {
         *self == Version::V1

@@ -18,7 +18,7 @@ use crate::info::daemon::mistakes;
 use crate::service::{Service, State};
 use crate::text::{Text, shell_word, text};
 use crate::{human, programs};
-use agents::{asks_nobody, lost, shims, surroundings, trouble, unsupported};
+use agents::{asks_nobody, lost, preview, shims, surroundings, trouble, unsupported};
 
 const CONFIG: &str = "configuration";
 
@@ -184,6 +184,7 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
     let named = programs::config_values().map(|found| found.agents).unwrap_or_default();
     for agent in &list.agents {
         findings.extend(unsupported(agent));
+        findings.extend(preview(agent));
         findings.extend(asks_nobody(agent));
         let is_named = named.contains(&agent.name) || agent.name == info.default_agent;
         let trouble = trouble(agent, &info.default_agent, is_named);

@@ -1,5 +1,6 @@
 //! State of the daemon, its agents and its sessions.
 
+use acp_wire::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::{Display, IntoStaticStr};
@@ -232,6 +233,9 @@ pub struct AgentInfo {
     /// Name and version that the agent reported last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<Untrusted>,
+    /// Version of the protocol that its ready process speaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Version>,
     /// Number of the agent's sessions.
     pub sessions: u32,
     /// File with the agent's stderr.

@@ -1,6 +1,6 @@
 //! The JSON of this crate is an interface: a change here is a change for every client.
 
-use acp_wire::Id;
+use acp_wire::{Id, Version};
 use acpd_api::{
     AgentInfo, AgentMetrics, AgentNotice, AgentState, AgentTroubleInfo, Amount, Answered,
     ArchiveFilter, AttachParams, AuthInfo, AuthSource, AuthState, Bucket, BudgetInfo, CancelParams,
@@ -106,6 +106,7 @@ fn agent() -> AgentInfo {
         installed: Some(false),
         install: Some("npm install -g demo".into()),
         default_mode: Some("auto".into()),
+        protocol: Some(Version::V2),
         packages: vec![PackageInfo {
             name: "demo".into(),
             repository: "github.com/ada/demo".into(),
@@ -210,6 +211,7 @@ fn what_is_not_known_is_left_out() {
         installed: None,
         install: None,
         default_mode: None,
+        protocol: None,
         packages: Vec::new(),
         address: None,
         not_found: None,

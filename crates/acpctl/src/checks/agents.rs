@@ -31,6 +31,13 @@ pub(super) fn unsupported(agent: &AgentInfo) -> Option<Finding> {
     Some(Finding::warning("agent", text).fix(fix))
 }
 
+/// Tells which agents speak a preview of the protocol.
+pub(super) fn preview(agent: &AgentInfo) -> Option<Finding> {
+    let version = agent.protocol.filter(|version| !version.is_first())?.number();
+    let text = format!("{} speaks version {version} of the protocol, a preview", agent.name.raw());
+    Some(Finding::ok("protocol", text))
+}
+
 /// Ids of modes that act without asking, in claude, codex, copilot, gemini, qwen and opencode.
 const SILENT_MODES: &str = "auto autoedit acceptedits bypasspermissions dontask yolo autopilot \
                             fullaccess agentfullaccess dangerfullaccess allowall";

@@ -71,6 +71,8 @@ pub(crate) fn card(agent: &AgentInfo) -> Text {
         None => ("command", Text::join(agent.command.iter().map(Text::from), " ")),
     });
     rows.extend(agent.version.as_ref().map(|version| ("version", version.into())));
+    let preview = agent.protocol.filter(|version| !version.is_first());
+    rows.extend(preview.map(|version| ("protocol", text!("{}, a preview", version.number()))));
     rows.extend(agent.pid.map(|pid| ("pid", pids(pid, agent, " and ", " more"))));
     rows.extend(agent.rss.map(|bytes| ("memory", memory(bytes, agent.processes))));
     rows.extend([

@@ -164,6 +164,9 @@ impl Hub {
             restarts: known.restarts,
             command: profile.command.iter().map(Into::into).collect(),
             version: info.map(|info| format!("{} {}", info.name, info.version).into()),
+            protocol: shown
+                .filter(|agent| agent.is_up())
+                .and_then(|agent| Some(agent.host()?.version)),
             sessions: self.sessions.count_of(name) as u32,
             log: profile.log.clone().into(),
             tried: profile.tried,

@@ -140,7 +140,7 @@ pub(crate) struct Host {
     pub(super) kills: u32,
     pub(super) leftovers: Option<String>,
     pub(crate) outbox: Outbox,
-    pub(super) version: Version,
+    pub(crate) version: Version,
     /// For an agent that does not speak version 1.
     pub(super) translator: Option<Box<Translator>>,
     /// It has refused an `initialize` for version 2.
