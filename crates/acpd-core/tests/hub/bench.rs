@@ -93,6 +93,8 @@ pub(crate) struct Bench {
     next_client: u64,
     /// Processes start and answer `initialize` by themselves, with these capabilities.
     pub(crate) capabilities: Option<Value>,
+    /// Processes speak version 2 in place of that.
+    pub(crate) second_agent: bool,
     /// Where its sessions are made.
     pub(crate) cwd: &'static str,
     /// Further members of the result.
@@ -205,6 +207,7 @@ impl Bench {
             offset: 0,
             next_client: 0,
             capabilities: Some(json!({"loadSession":true,"sessionCapabilities":{"resume":{}}})),
+            second_agent: false,
             cwd: "/w",
             greeting: json!({}),
             writes: true,
@@ -405,7 +408,12 @@ impl Bench {
                     line => line.expect("the hub writes JSON"),
                 };
                 if !self.lenient {
-                    schema::check_to_agent(&line);
+                    let check = if self.second_agent {
+                        schema::check_to_second_agent
+                    } else {
+                        schema::check_to_agent
+                    };
+                    check(&line);
                 }
                 if chunk <= self.chunk {
                     return;
@@ -413,6 +421,13 @@ impl Bench {
                 self.chunk = chunk;
                 self.feed(Input::Host(host, HostEvent::Written { chunk }));
                 match (&self.capabilities, line["method"].as_str()) {
+                    (Some(_), Some("initialize")) if self.second_agent => {
+                        let info = json!({"name":"second","version":"1"});
+                        let capabilities = json!({"session":{"mcp":{"stdio":{}}}});
+                        let result = json!({"protocolVersion":2,"info":info,
+                            "capabilities":capabilities,"authMethods":[]});
+                        self.agent(&json!({"id":line["id"],"result":result}));
+                    }
                     (Some(capabilities), Some("initialize")) => {
                         let mut result = self.greeting.clone();
                         result["protocolVersion"] = json!(1);

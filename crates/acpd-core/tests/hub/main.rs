@@ -42,6 +42,7 @@ mod resumable;
 mod retention;
 mod schema;
 mod searching;
+mod second_agent;
 mod settings;
 mod start_queue;
 mod steering;

@@ -61,6 +61,28 @@ pub(crate) fn check_to_agent(line: &Value) {
     }
 }
 
+/// Like [`check_to_agent`], for an agent of version 2.
+pub(crate) fn check_to_second_agent(line: &Value) {
+    check_id(line);
+    match line["method"].as_str() {
+        Some("initialize") => {
+            conforms::<v1::InitializeRequest>(line);
+            conforms::<v2::InitializeRequest>(line);
+        }
+        Some("session/new") => conforms::<v2::NewSessionRequest>(line),
+        Some("session/resume") => conforms::<v2::ResumeSessionRequest>(line),
+        Some("session/fork") => conforms::<v2::ForkSessionRequest>(line),
+        Some("session/close") => conforms::<v2::CloseSessionRequest>(line),
+        Some("session/prompt") => conforms::<v2::PromptRequest>(line),
+        Some("session/cancel") => conforms::<v2::CancelSessionNotification>(line),
+        Some("session/set_config_option") => conforms::<v2::SetSessionConfigOptionRequest>(line),
+        Some("session/load" | "session/set_mode" | "authenticate" | "logout") => {
+            panic!("version 2 has no such method: {line}");
+        }
+        _ => {}
+    }
+}
+
 pub(crate) fn check_to_client(line: &Value) {
     check_id(line);
     match line["method"].as_str() {

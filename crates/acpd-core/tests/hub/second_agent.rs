@@ -1,0 +1,260 @@
+//! Agents of version 2 of the protocol, with clients of both versions.
+
+use acp_wire::Versions;
+use acpd_core::ids::ClientId;
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, words};
+use crate::steps::{reason, selected};
+use crate::survival::{back, stop_reason};
+
+impl Bench {
+    /// Processes speak version 2.
+    pub(crate) fn with_second_agent() -> Bench {
+        let mut bench = Bench::with(|profile| profile.protocol = Versions::Auto);
+        bench.second_agent = true;
+        bench
+    }
+
+    fn tell(&mut self, kind: &str, members: &Value) {
+        let mut update = json!({"sessionUpdate":kind});
+        for (name, value) in members.as_object().into_iter().flatten() {
+            update[name] = value.clone();
+        }
+        self.send_update("s", &update);
+    }
+
+    fn says_running(&mut self) {
+        self.tell("state_update", &json!({"state":"running"}));
+    }
+
+    fn idle(&mut self, stop: &str) {
+        self.tell("state_update", &json!({"state":"idle","stopReason":stop}));
+    }
+
+    /// The prompt is in the agent's history, and its turn begins.
+    fn insert(&mut self, prompt: &Value) {
+        let content = &prompt["params"]["prompt"];
+        self.tell("user_message", &json!({"messageId":"m","content":content}));
+        self.agent_answers(prompt, &json!({"messageId":"m"}));
+        self.says_running();
+    }
+}
+
+fn begun() -> (Bench, ClientId) {
+    Bench::with_second_agent().with_begun()
+}
+
+/// The `initialize` that a process gets, of an agent with this choice.
+fn asking(protocol: Versions) -> (Bench, ClientId, Value) {
+    let mut bench = Bench::with(|profile| profile.protocol = protocol);
+    bench.by_hand();
+    let client = bench.connect(&json!({}));
+    let asked = bench.process_asks();
+    (bench, client, asked)
+}
+
+#[test]
+fn the_members_of_the_answer_decide_the_version() {
+    let first = json!({"protocolVersion":1,"agentCapabilities":{}});
+    let echo = json!({"protocolVersion":2,"agentCapabilities":{}});
+    let second = json!({"protocolVersion":2,"info":{"name":"a","version":"1"},
+        "capabilities":{"session":{}},"authMethods":[]});
+    for (answer, version) in [(&first, "1"), (&echo, "1"), (&second, "2")] {
+        let (mut bench, client, asked) = asking(Versions::Auto);
+        let params = &asked["params"];
+        assert_eq!(params["protocolVersion"], 2);
+        assert_eq!(params["info"], params["clientInfo"]);
+        bench.agent_answers(&asked, answer);
+        let result = &bench.answer(client, "init")["result"];
+        assert_eq!(result["protocolVersion"], 1, "for a client of version 1");
+        assert_eq!(bench.show_agent()["protocol"], version);
+    }
+    let (mut bench, _, asked) = asking(Versions::One);
+    assert_eq!(asked["params"]["protocolVersion"], 1);
+    assert_eq!(asked["params"].get("info"), None);
+    bench.agent_answers(&asked, &second);
+    assert_eq!(bench.agent_state(), "stopping", "nobody asked for version 2");
+}
+
+#[test]
+fn who_refuses_version_2_is_asked_for_version_1_once() {
+    for code in [-32602, -32022] {
+        let (mut bench, client, asked) = asking(Versions::Auto);
+        bench.agent_refuses(&asked, code);
+        let asked = bench.heard_one("initialize");
+        assert_eq!(asked["params"]["protocolVersion"], 1);
+        let answer = json!({"protocolVersion":1,"agentCapabilities":{}});
+        bench.agent_answers(&asked, &answer);
+        assert_eq!(bench.answer(client, "init")["result"]["protocolVersion"], 1);
+
+        let (mut bench, _, asked) = asking(Versions::Auto);
+        bench.agent_refuses(&asked, code);
+        bench.refuses("initialize", code);
+        assert_eq!(bench.agent_state(), "stopping");
+        let (mut bench, _, asked) = asking(Versions::Two);
+        bench.agent_refuses(&asked, code);
+        assert_eq!(bench.heard(), Vec::<Value>::new());
+        assert_eq!(bench.agent_state(), "stopping");
+    }
+    let (mut bench, client, asked) = asking(Versions::Two);
+    bench.agent_answers(&asked, &json!({"protocolVersion":1,"agentCapabilities":{}}));
+    let error = bench.answer(client, "init")["error"].clone();
+    let text = error["message"].as_str().expect("a text");
+    assert!(text.contains("does not speak version 2"), "{error}");
+}
+
+#[test]
+fn the_answer_to_a_prompt_is_not_its_end() {
+    let (mut bench, client) = begun();
+    let prompt = bench.start_turn(client, 1, "s", "go");
+    bench.insert(&prompt);
+    bench.chunk("s", "hm");
+    bench.expect(client, ["agent_message_chunk"]);
+    assert_eq!(bench.show("s")["turn"]["state"], "working");
+    bench.idle("max_tokens");
+    assert_eq!(stop_reason(&bench.got(client), 1), "max_tokens");
+    bench.idle("end_turn");
+    assert_eq!(bench.got(client), Vec::<Value>::new(), "it has ended");
+    let journal =
+        ["_acpd/turn_started", "user_message_chunk", "agent_message_chunk", "_acpd/turn_ended"];
+    assert_eq!(bench.journal_words(), journal, "the message is there once");
+
+    let prompt = bench.start_turn(client, 2, "s", "more");
+    bench.idle("end_turn");
+    assert_eq!(bench.got(client), Vec::<Value>::new(), "the end of other work");
+    bench.insert(&prompt);
+    let error = json!({"code":-32603,"message":"too bad"});
+    bench.tell("state_update", &json!({"state":"idle","stopReason":"error","error":error}));
+    assert_eq!(bench.answer(client, 2)["error"]["message"], "too bad");
+
+    let prompt = bench.start_turn(client, 3, "s", "refused");
+    bench.agent_refuses(&prompt, -32602);
+    assert_eq!(bench.answer(client, 3)["error"]["code"], -32602);
+    assert_eq!(bench.notes, Vec::<String>::new());
+}
+
+#[test]
+fn a_turn_may_end_before_the_answer_to_its_prompt() {
+    let (mut bench, client) = begun();
+    let prompt = bench.start_turn(client, 1, "s", "go");
+    let block = json!({"type":"text","text":"go"});
+    bench.says_running();
+    bench.tell("user_message_chunk", &json!({"messageId":"m","content":block}));
+    bench.idle("end_turn");
+    assert_eq!(stop_reason(&bench.got(client), 1), "end_turn");
+    bench.agent_answers(&prompt, &json!({"messageId":"m"}));
+    assert_eq!(bench.got(client), Vec::<Value>::new());
+    assert_eq!(bench.notes, Vec::<String>::new());
+}
+
+#[test]
+fn the_next_daemon_knows_what_an_answer_means() {
+    for is_inserted in [true, false] {
+        let mut bench = Bench::with_second_agent();
+        bench.shims = true;
+        let client = bench.client(&crate::survival::token());
+        bench.session(client, "s");
+        let prompt = bench.start_turn(client, 1, "s", "go");
+        if is_inserted {
+            bench.insert(&prompt);
+        }
+        bench.reboot();
+        if !is_inserted {
+            bench.idle("end_turn");
+            assert_eq!(bench.show("s")["turn"]["state"], "working", "the end of other work");
+            bench.insert(&prompt);
+        }
+        bench.chunk("s", "hm");
+        bench.idle("end_turn");
+        let got = back(&mut bench, 0, &json!([1]));
+        assert_eq!(stop_reason(&got, 1), "end_turn");
+        assert!(!words(&got).contains(&"user_message".to_owned()), "{got:#?}");
+    }
+}
+
+#[test]
+fn a_question_is_asked_in_the_version_of_each_client() {
+    let (mut bench, first) = begun();
+    let second = bench.second(&json!({}));
+    bench.ask(second, "resume", "session/resume", &json!({"sessionId":"s","cwd":"/w"}));
+    bench.got(second);
+    let prompt = bench.start_turn(first, 1, "s", "go");
+    bench.insert(&prompt);
+    let call = json!({"toolCallId":"t","title":"make","kind":"execute","status":"pending"});
+    bench.tell("tool_call_update", &call);
+    bench.got(first);
+    bench.got(second);
+    let subject = json!({"type":"tool_call","toolCall":call});
+    let option = json!({"optionId":"yes","name":"Yes","kind":"allow_once"});
+    let params = json!({"sessionId":"s","title":"Run it?","subject":subject,"options":[option]});
+    bench.agent_asks(7, "session/request_permission", &params);
+    let asked = bench.find(first, "session/request_permission");
+    assert_eq!(asked["params"]["toolCall"]["title"], "make");
+    assert_eq!(asked["params"]["toolCall"]["content"][0]["content"]["text"], "Run it?");
+    let asked = bench.find(second, "session/request_permission");
+    assert_eq!(asked["params"]["subject"]["toolCall"]["toolCallId"], "t~1");
+    bench.select(second, &asked, "yes");
+    let answer = bench.heard().remove(0);
+    assert_eq!(answer["result"], selected(7, "yes")["result"]);
+
+    bench.agent_asks(8, "session/request_permission", &params);
+    bench.cancel(first, "s");
+    let heard = bench.heard();
+    assert_eq!(heard[0]["method"], "session/cancel", "before any answer");
+    bench.idle("cancelled");
+    assert_eq!(stop_reason(&bench.got(first), 1), "cancelled");
+}
+
+#[test]
+fn options_are_modes_too() {
+    let mut bench = Bench::with_second_agent();
+    let client = bench.plain();
+    let option = |current: &str| {
+        let choices = json!([{"value":"ask","name":"Ask"},{"value":"code","name":"Code"}]);
+        json!([{"configId":"how","name":"Mode","category":"mode","type":"select",
+            "currentValue":current,"options":choices}])
+    };
+    bench.ask(
+        client,
+        1,
+        "session/new",
+        &json!({"cwd":"/w","mcpServers":[{"name":"x","command":"x","args":[],"env":[]}]}),
+    );
+    let new = bench.heard_one("session/new");
+    assert_eq!(new["params"]["mcpServers"][0]["type"], "stdio");
+    let commands = json!([{"type":"command","name":"fix","description":"Fix it"}]);
+    let result =
+        json!({"sessionId":"s","configOptions":option("ask"),"availableCommands":commands});
+    bench.agent_answers(&new, &result);
+    let got = bench.got(client);
+    assert_eq!(words(&got), ["result 1", "available_commands_update"]);
+    assert_eq!(got[0]["result"]["modes"]["currentModeId"], "ask");
+    assert_eq!(got[0]["result"]["configOptions"][0]["id"], "how");
+
+    bench.ask(client, 2, "session/set_mode", &json!({"sessionId":"s","modeId":"code"}));
+    let set = bench.heard_one("session/set_config_option");
+    let wanted = json!({"sessionId":"s","configId":"how","type":"id","value":"code"});
+    assert_eq!(set["params"], wanted);
+    bench.tell("config_option_update", &json!({"configOptions":option("code")}));
+    bench.agent_answers(&set, &json!({"configOptions":option("code")}));
+    let got = bench.got(client);
+    assert_eq!(words(&got), ["config_option_update", "current_mode_update", "result 2"]);
+}
+
+#[test]
+fn a_session_comes_back_without_a_replay() {
+    let (mut bench, client) = begun();
+    let prompt = bench.start_turn(client, 1, "s", "go");
+    bench.insert(&prompt);
+    bench.agent_dies();
+    assert_eq!(reason(&bench.answer(client, 1)), "agent_exited");
+    bench.prompt(client, &json!(2), "s", "more");
+    let resume = bench.heard_one("session/resume");
+    assert_eq!(resume["params"].get("replayFrom"), None);
+    bench.agent_answers(&resume, &json!({}));
+    let prompt = bench.heard_one("session/prompt");
+    bench.insert(&prompt);
+    bench.idle("end_turn");
+    assert_eq!(stop_reason(&bench.got(client), 2), "end_turn");
+}
