@@ -24,9 +24,25 @@ pub(super) struct Quirks {
     /// A part of a replay comes after the response.
     pub(super) late_replay: bool,
     pub(super) steering: Option<Steering>,
+    /// Speaks version 2 if it is asked to.
+    pub(super) second: bool,
 }
 
 impl Quirks {
+    /// What version 2 lets no agent lack.
+    pub(super) fn of_version_2(self) -> Quirks {
+        let steering = self.steering.filter(|way| *way == Steering::Extension);
+        let more = Quirks { load: true, list: true, resume: true, close: true, ..self };
+        Quirks {
+            second: true,
+            resume_lies: false,
+            from_zero: false,
+            late_replay: false,
+            steering,
+            ..more
+        }
+    }
+
     /// Returns whether a process can restore a session of another one.
     pub(super) fn brings_back(&self) -> bool {
         self.load || (self.resume && !self.resume_lies)
@@ -223,9 +239,7 @@ impl Process {
         !self.late.is_empty()
     }
 
-    pub(super) fn read(&mut self, line: &[u8], cx: &mut Cx<'_>) -> Result<(), String> {
-        let line: Value =
-            serde_json::from_slice(line).map_err(|e| format!("agent got no JSON: {e}"))?;
+    pub(super) fn read(&mut self, line: &Value, cx: &mut Cx<'_>) -> Result<(), String> {
         let params = &line["params"];
         match (line["method"].as_str(), line.get("id")) {
             (Some(method), Some(id)) => {
@@ -254,7 +268,7 @@ impl Process {
                 }
             }
             (Some(_), None) => {}
-            (None, _) => self.answered(&line, cx.truth)?,
+            (None, _) => self.answered(line, cx.truth)?,
         }
         Ok(())
     }

@@ -373,7 +373,7 @@ fn has_all_options(options: &Value) -> Result<(), String> {
     let mut ids: Vec<_> = ids.filter_map(Value::as_str).collect();
     ids.sort_unstable();
     // An agent may restore a session without saying anything.
-    if ids.is_empty() || ids == ["mode", "model"] {
+    if ids.is_empty() || ids == ["mode", "model"] || ids == ["how", "model"] {
         return Ok(());
     }
     Err(format!("these are not all options: {options}"))

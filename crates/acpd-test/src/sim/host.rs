@@ -15,6 +15,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::agent::{Cx, Process, Took};
+use super::agent2::Edge;
 use super::world::World;
 
 /// Unacknowledged output above which a shim does not read its agent.
@@ -25,6 +26,7 @@ const LONG: u64 = 5_000;
 pub(super) struct Host {
     pub(super) agent: String,
     pub(super) process: Process,
+    edge: Edge,
     pid: u32,
     pub(super) leader: Leader,
     stdin: VecDeque<Bytes>,
@@ -195,9 +197,11 @@ impl World {
             process.start_silent(&mut self.rng);
         }
         *self.starts.entry(agent.clone()).or_default() += 1;
+        let edge = Edge::new(process.quirks.second);
         let host = Host {
             agent,
             process,
+            edge,
             pid: self.next_pid,
             stubborn: self.rng.permille(200),
             // Not drawn from the seed, so that older seeds still find what they found.
@@ -571,10 +575,17 @@ impl World {
         let mut said = Vec::new();
         let read = if reads { host.stdin.pop_front() } else { None };
         if let Some(line) = &read {
+            let line = serde_json::from_slice(line);
+            let line: Value = line.map_err(|e| format!("agent got no JSON: {e}"))?;
+            let line = host.edge.read(&line).map_err(|e| format!("{id:?}: {e}"))?;
             let mut cx = Cx { disk, rng, truth, out: &mut said };
-            host.process.read(line, &mut cx).map_err(|e| format!("{id:?}: {e}"))?;
+            host.process.read(&line, &mut cx).map_err(|e| format!("{id:?}: {e}"))?;
+            said = host.edge.write(said);
+            if host.process.took.is_some() {
+                host.edge.insert(&line, (rng, truth), &mut said);
+            }
         } else if host.process.is_busy() {
-            said = host.process.work(disk, rng, truth);
+            said = host.edge.write(host.process.work(disk, rng, truth));
         } else {
             return Ok(false);
         }

@@ -50,6 +50,7 @@
 //! while its own requests there are open: it could not distinguish the replay from other lines.
 
 mod agent;
+mod agent2;
 mod bad;
 mod client;
 mod client2;

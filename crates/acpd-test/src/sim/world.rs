@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::acp::Steering;
-use acp_wire::{Body, Id, Version, build};
+use acp_wire::{Body, Id, Version, Versions, build};
 use acpd_api::HookEvent::{Crash, Login, Permission, TurnEnd};
 use acpd_core::ids::{ClientId, HostId, SessionKey, Time};
 use acpd_core::profile::{Config, OnLost, Profile, Sharing};
@@ -115,7 +115,11 @@ impl World {
                     1 if steers => Some(Steering::Extension),
                     _ => None,
                 },
+                second: false,
             };
+            // Not drawn, and not in the runs that have found something.
+            let second = seed % 17 > 9 && (seed / 3 + at as u64).is_multiple_of(2);
+            let quirk = if second { quirk.of_version_2() } else { quirk };
             let profile = Profile {
                 sharing: if name == "solo" { Sharing::Session } else { Sharing::Agent },
                 late_replay: quirk.late_replay,
@@ -125,6 +129,7 @@ impl World {
                 auth_errors: vec![TOKEN.to_owned()],
                 gone_errors: if name == "beta" { vec![BROKEN.to_owned()] } else { Vec::new() },
                 has_login_file: name != "beta",
+                protocol: if second || seed % 17 == 9 { Versions::Auto } else { Versions::One },
                 on_lost: if name == "solo" { OnLost::Stop } else { OnLost::Reseed },
                 ..Profile::standard()
             };

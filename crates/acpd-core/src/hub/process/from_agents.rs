@@ -1,7 +1,7 @@
 //! Lines from agents, routed to sessions or requests, and answers by the purpose of their request.
 //!
 //! Architecture invariant: no line of an agent is fatal. Unreadable lines are noted and skipped;
-//! others are forwarded byte for byte, except for ids.
+//! others are forwarded byte for byte, except for ids, if the agent speaks version 1.
 
 use std::borrow::Cow;
 
