@@ -81,8 +81,15 @@ enum Asked {
 struct Prompt {
     session: String,
     is_inserted: bool,
+    is_answered: bool,
     /// The id of its message, once the agent has named it.
     message: Option<String>,
+}
+
+impl Prompt {
+    fn new(session: String) -> Self {
+        Self { session, is_inserted: false, is_answered: false, message: None }
+    }
 }
 
 /// What one session has shown.
@@ -98,9 +105,7 @@ impl Translator {
     /// Notes an open request. `session`: the one that it names.
     pub fn asked(&mut self, id: Id, method: &str, session: Option<String>) {
         let asked = match (method, session) {
-            ("session/prompt", Some(session)) => {
-                Asked::Prompt(Prompt { session, is_inserted: false, message: None })
-            }
+            ("session/prompt", Some(session)) => Asked::Prompt(Prompt::new(session)),
             ("session/close" | "session/delete", Some(session)) => Asked::Closing(session),
             // A request for a fork names its origin.
             ("session/new" | "session/fork", _) => Asked::Opening(None),
@@ -170,9 +175,11 @@ impl Translator {
                 if is_result && value_at(line, &["result", "stopReason"]).is_none() =>
             {
                 let message = str_at(line, &["result", "messageId"]).map(Into::into);
-                let inserted = Prompt { is_inserted: true, message, ..prompt };
+                let message = message.or(prompt.message);
+                let session = prompt.session;
+                let inserted = Prompt { session, is_inserted: true, is_answered: true, message };
                 self.asked.insert(id.clone(), Asked::Prompt(inserted));
-                vec![Heard::Inserted(id)]
+                (!prompt.is_inserted).then_some(Heard::Inserted(id)).into_iter().collect()
             }
             Some(Asked::Over) => Vec::new(),
             Some(Asked::Opening(session)) if is_result => self.opened(session, line),
@@ -282,10 +289,12 @@ impl Translator {
 
     /// The oldest open prompt of a session.
     fn prompt_of(&mut self, session: &str) -> Option<(Id, &mut Prompt)> {
-        self.asked.iter_mut().find_map(|(id, asked)| match asked {
-            Asked::Prompt(prompt) if prompt.session == session => Some((id.clone(), prompt)),
+        let open = self.asked.iter_mut().filter_map(|(id, asked)| match asked {
+            Asked::Prompt(prompt) if prompt.session == session => Some((id, prompt)),
             _ => None,
-        })
+        });
+        let oldest = open.min_by_key(|(id, _)| id.as_issued());
+        oldest.map(|(id, prompt)| (id.clone(), prompt))
     }
 
     fn state_told(&mut self, session: &str, update: &Bytes) -> Vec<Heard> {
@@ -301,7 +310,11 @@ impl Translator {
             return Vec::new();
         }
         let line = end_of_turn(&id, &stop, update);
-        self.asked.insert(id, Asked::Over);
+        if prompt.is_answered {
+            self.asked.remove(&id);
+        } else {
+            self.asked.insert(id, Asked::Over);
+        }
         vec![Heard::Line(line)]
     }
 }
