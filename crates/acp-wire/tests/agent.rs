@@ -2,6 +2,7 @@
 
 use acp_wire::dialect::{Heard, Translator};
 use bytes::Bytes;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn line(value: &Value) -> Bytes {
@@ -70,4 +71,84 @@ fn prompts_are_inserted_and_answered_once() {
     // Nothing is known of it any longer.
     let late = answer(10, &json!({"messageId": "c"}));
     assert_eq!(heard(&mut t, &late), json!([late]));
+}
+
+/// The texts of the chunks that the engine hears of an update.
+fn texts(translator: &mut Translator, of: &Value) -> String {
+    let heard = heard(translator, &update(of));
+    let chunks = heard.as_array().expect("a list").iter();
+    let of_chunk = |chunk: &Value| {
+        let update = &chunk["params"]["update"];
+        assert_eq!(update["sessionUpdate"], "agent_message_chunk");
+        update["content"]["text"].as_str().expect("a text").to_owned()
+    };
+    chunks.map(of_chunk).collect()
+}
+
+fn chunk(text: &str) -> Value {
+    json!({"sessionUpdate": "agent_message_chunk", "messageId": "m",
+        "content": {"type": "text", "text": text}})
+}
+
+fn message(texts: &[String]) -> Value {
+    let blocks = texts.iter().map(|text| json!({"type": "text", "text": text}));
+    json!({"sessionUpdate": "agent_message", "messageId": "m", "content": Value::from_iter(blocks)})
+}
+
+#[test]
+fn a_replay_begins_with_nothing_shown() {
+    let mut t = Translator::default();
+    assert_eq!(texts(&mut t, &chunk("old")), "old");
+    assert_eq!(texts(&mut t, &message(&[])), "");
+    assert_eq!(texts(&mut t, &chunk("new")), "\n\nnew");
+    t.to_agent(&line(&request(1, "session/load", &json!({"sessionId": "s", "cwd": "/"}))));
+    assert_eq!(texts(&mut t, &message(&[])), "");
+    assert_eq!(texts(&mut t, &chunk("new")), "new");
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Chunk(String),
+    Replace(Vec<String>),
+    Continue(Vec<String>),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let text = "[ab\u{e9}]{0,3}";
+    let texts = prop::collection::vec(text, 0..3);
+    prop_oneof![
+        text.prop_map(Change::Chunk),
+        texts.clone().prop_map(Change::Replace),
+        texts.prop_map(Change::Continue),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn texts_of_messages_are_complete_and_in_order(changes in prop::collection::vec(change(), 0..9)) {
+        let mut t = Translator::default();
+        let (mut now, mut shown) = (String::new(), String::new());
+        for change in changes {
+            let more = match change {
+                Change::Chunk(text) => {
+                    now.push_str(&text);
+                    texts(&mut t, &chunk(&text))
+                }
+                Change::Replace(blocks) => {
+                    now = blocks.concat();
+                    texts(&mut t, &message(&blocks))
+                }
+                Change::Continue(blocks) => {
+                    let all: Vec<_> = [now.clone()].into_iter().chain(blocks).collect();
+                    let (is_whole, was) = (shown.ends_with(&now), now);
+                    now = all.concat();
+                    let more = texts(&mut t, &message(&all));
+                    prop_assert!(is_whole && (was.is_empty() || more == now[was.len()..]));
+                    more
+                }
+            };
+            shown.push_str(&more);
+            prop_assert!(shown.ends_with(&now), "{:?} is not the end of {:?}", now, shown);
+        }
+    }
 }

@@ -29,6 +29,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use hashlink::LinkedHashMap;
 use serde_json::{Value, json};
 
 use self::call::Calls;
@@ -36,6 +37,7 @@ use self::message::{Messages, blocks};
 use self::options::Options;
 use self::terminal::Terminals;
 use super::objects::{quoted, value_at};
+use crate::bound::LONGEST_ID;
 use crate::build::{self, ErrorObject, code};
 use crate::envelope::{Message, Outcome, parse};
 use crate::id::Id;
@@ -43,6 +45,9 @@ use crate::{set_member, str_at};
 
 pub use request::with_server_types;
 pub use setup::{ask_version_2, initialized_from_agent};
+
+/// Sessions that are remembered. A process seldom has more.
+const MOST: usize = 256;
 
 const UPDATE: [&str; 2] = ["params", "update"];
 const SESSION: [&str; 2] = ["params", "sessionId"];
@@ -62,7 +67,7 @@ pub struct Translator {
     /// Requests to the agent whose answers depend on them.
     asked: BTreeMap<Id, Asked>,
     /// By the agent's ids, also of subagents.
-    talks: BTreeMap<String, Talk>,
+    talks: LinkedHashMap<String, Talk>,
 }
 
 #[derive(Debug)]
@@ -140,6 +145,11 @@ impl Translator {
     pub fn to_agent(&mut self, line: &Bytes) -> Bytes {
         let Ok(Message::Request { id, method, .. }) = parse(line) else { return line.clone() };
         let session = str_at(line, &SESSION);
+        let talk = session.as_deref().and_then(|session| self.talks.get_mut(session));
+        if let Some(talk) = talk.filter(|_| method == "session/load") {
+            // The replay begins with nothing shown.
+            *talk = Talk { options: std::mem::take(&mut talk.options), ..Talk::default() };
+        }
         let talk = session.as_deref().and_then(|session| self.talks.get(session));
         let converted = request::to_v2(&method, line, talk.map(|talk| &talk.options));
         let session = session.map(Cow::into_owned);
@@ -162,10 +172,7 @@ impl Translator {
     }
 
     fn talk(&mut self, session: &str) -> &mut Talk {
-        if !self.talks.contains_key(session) {
-            self.talks.insert(session.to_owned(), Talk::default());
-        }
-        self.talks.get_mut(session).expect("it is there")
+        recent(&mut self.talks, session, MOST)
     }
 
     fn answered(&mut self, id: Id, outcome: Outcome<'_>, line: &Bytes) -> Vec<Heard> {
@@ -218,12 +225,11 @@ impl Translator {
     }
 
     fn updated(&mut self, line: &Bytes) -> Vec<Heard> {
-        let (Some(session), Some(update)) = (str_at(line, &SESSION), value_at(line, &UPDATE))
-        else {
+        let (Some(session), Some(update)) = (id_at(line, &SESSION), value_at(line, &UPDATE)) else {
             return vec![Heard::Line(line.clone())];
         };
         let kind = str_at(&update, &["sessionUpdate"]).unwrap_or_default();
-        let id = || str_at(&update, &["messageId"]).unwrap_or_default();
+        let id = || id_at(&update, &["messageId"]).unwrap_or_default();
         if let "user_message" | "user_message_chunk" = &*kind
             && let Some(inserted) = self.echoed(&session, &id())
         {
@@ -236,20 +242,20 @@ impl Translator {
         let with = |update: Bytes| Heard::Line(set_member(line, &UPDATE, &update));
         match &*kind {
             "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk" => {
-                talk.messages.chunk(&kind, &id(), &update);
-                vec![Heard::Line(line.clone())]
+                let gap = talk.messages.chunk(&kind, &id(), &update);
+                let gap = gap.map(|gap| with(set_member(&update, &["content"], &gap)));
+                gap.into_iter().chain([Heard::Line(line.clone())]).collect()
             }
             "user_message" | "agent_message" | "agent_thought" => {
-                let added = talk.messages.replaced(&kind, &id(), blocks(&update));
+                let blocks = blocks(&update);
+                let added = blocks.map(|blocks| talk.messages.replaced(&kind, &id(), blocks));
                 let chunk = set_member(
                     &update,
                     &["sessionUpdate"],
                     quoted(&format!("{kind}_chunk")).as_bytes(),
                 );
-                added
-                    .into_iter()
-                    .map(|block| with(set_member(&chunk, &["content"], &block)))
-                    .collect()
+                let added = added.into_iter().flatten();
+                added.map(|block| with(set_member(&chunk, &["content"], &block))).collect()
             }
             "tool_call_update" => vec![with(talk.calls.update(&update, &mut talk.terminals))],
             "tool_call_content_chunk" => {
@@ -317,6 +323,26 @@ impl Translator {
         }
         vec![Heard::Line(line)]
     }
+}
+
+/// The id at a path. `None`: there is none, or it is too long to be kept.
+fn id_at<'a>(json: &'a Bytes, path: &[&str]) -> Option<Cow<'a, str>> {
+    str_at(json, path).filter(|id| id.len() <= LONGEST_ID)
+}
+
+/// The entry of a name; a new one takes the place of the one that was used longest ago.
+fn recent<'a, T: Default>(
+    all: &'a mut LinkedHashMap<String, T>,
+    name: &str,
+    most: usize,
+) -> &'a mut T {
+    if !all.contains_key(name) {
+        if all.len() >= most {
+            all.pop_front();
+        }
+        all.insert(name.to_owned(), T::default());
+    }
+    all.to_back(name).expect("it is there")
 }
 
 fn with_update(line: &Bytes) -> impl Fn(Bytes) -> Heard {
