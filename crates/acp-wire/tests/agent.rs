@@ -1,6 +1,9 @@
 //! Agents of version 2: what the engine hears of them is version 1, in order and complete.
 
 use acp_wire::dialect::{Heard, Translator};
+use agent_client_protocol_schema::v1;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -92,7 +95,7 @@ fn chunk(text: &str) -> Value {
 
 fn message(texts: &[String]) -> Value {
     let blocks = texts.iter().map(|text| json!({"type": "text", "text": text}));
-    json!({"sessionUpdate": "agent_message", "messageId": "m", "content": Value::from_iter(blocks)})
+    json!({"sessionUpdate": "agent_message", "messageId": "m", "content": blocks.collect::<Value>()})
 }
 
 #[test]
@@ -104,6 +107,122 @@ fn a_replay_begins_with_nothing_shown() {
     t.to_agent(&line(&request(1, "session/load", &json!({"sessionId": "s", "cwd": "/"}))));
     assert_eq!(texts(&mut t, &message(&[])), "");
     assert_eq!(texts(&mut t, &chunk("new")), "new");
+}
+
+/// The updates that the engine hears of an update in the session `s`.
+fn updates(translator: &mut Translator, of: &Value) -> Vec<Value> {
+    let heard = heard(translator, &update(of));
+    heard.as_array().expect("a list").iter().map(|line| line["params"]["update"].clone()).collect()
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "content", "content": {"type": "text", "text": text}})
+}
+
+fn call(more: Value) -> Value {
+    let mut call = json!({"sessionUpdate": "tool_call_update", "toolCallId": "c"});
+    call.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    call
+}
+
+fn output(bytes: &[u8]) -> Value {
+    let data = BASE64_STANDARD.encode(bytes);
+    json!({"sessionUpdate": "terminal_output_chunk", "terminalId": "t", "data": data})
+}
+
+#[test]
+fn added_content_grows_in_steps_until_the_turn_ends() {
+    let mut t = Translator::default();
+    updates(
+        &mut t,
+        &call(json!({"title": "T", "content": [{"type": "terminal", "terminalId": "t"}]})),
+    );
+    let mut bytes = 0;
+    for n in 0..2000 {
+        let more = json!({"sessionUpdate": "tool_call_content_chunk", "toolCallId": "c",
+            "content": text(&n.to_string())});
+        bytes += updates(&mut t, &more).iter().map(|line| line.to_string().len()).sum::<usize>();
+    }
+    assert!(bytes < 6 * 2000 * 70, "{bytes}");
+    assert_eq!(updates(&mut t, &output(b"first")).len(), 1);
+    assert_eq!(updates(&mut t, &output(b",")), [] as [Value; 0]);
+    let last = updates(&mut t, &idle("end_turn"));
+    let content = last[0]["content"].as_array().expect("the content");
+    assert_eq!(
+        (content.len(), &content[0], &content[2000]),
+        (2001, &text("first,"), &text("1999"))
+    );
+    assert_eq!(updates(&mut t, &idle("end_turn")), [] as [Value; 0]);
+}
+
+#[test]
+fn terminals_show_whole_characters_and_the_end() {
+    let mut t = Translator::default();
+    let shown = |t: &mut Translator, of: &Value| match &*updates(t, of) {
+        [] => None,
+        [update] => Some(update["content"][0]["content"]["text"].as_str().unwrap().to_owned()),
+        more => panic!("{more:?}"),
+    };
+    let terminal = json!({"type": "terminal", "terminalId": "t"});
+    let first = updates(&mut t, &call(json!({"name": "N", "content": [terminal]})));
+    let named = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "N", "name": "N"});
+    assert_eq!(first, [named]);
+    assert_eq!(shown(&mut t, &output(b"a\xc3")).as_deref(), Some("a"));
+    assert_eq!(shown(&mut t, &output(b"\xa9\xff")).as_deref(), Some("a\u{e9}"));
+    let end = json!({"sessionUpdate": "terminal_update", "terminalId": "t", "exitStatus": {}});
+    assert_eq!(shown(&mut t, &end), None);
+    let cleared = json!({"sessionUpdate": "terminal_update", "terminalId": "t", "output": null});
+    assert_eq!(shown(&mut t, &cleared), None);
+    let long = shown(&mut t, &output("\u{e9}\n".repeat(1 << 20).as_bytes())).unwrap();
+    assert!(long.starts_with("\u{2026}\n") && long.ends_with("\u{e9}\n") && long.len() < 17 << 10);
+    // Nothing of it is left in the next turn.
+    updates(&mut t, &call(json!({"status": "completed"})));
+    updates(&mut t, &idle("end_turn"));
+    let again =
+        updates(&mut t, &call(json!({"content": [{"type": "terminal", "terminalId": "t"}]})));
+    assert_eq!(again[0], call(json!({"sessionUpdate": "tool_call", "title": "tool"})));
+}
+
+#[test]
+fn questions_show_the_whole_call() {
+    let mut t = Translator::default();
+    let mut ask = |subject: &Value, description: Option<&str>| {
+        let options =
+            ["allow_once", "_own"].map(|kind| json!({"optionId": kind, "name": "N", "kind": kind}));
+        let asked = json!({"sessionId": "s", "title": "Run?", "description": description,
+            "subject": subject, "options": options});
+        let lines = heard(&mut t, &request(0, "session/request_permission", &asked));
+        let mut lines = lines.as_array().unwrap().clone();
+        let question = lines.pop().unwrap()["params"].clone();
+        assert_eq!(question["options"], json!([options[0]]));
+        serde_json::from_value::<v1::RequestPermissionRequest>(question.clone()).expect("v1");
+        (lines, question["toolCall"].clone())
+    };
+    let diff = json!({"type": "diff", "changes": [{"operation": "add", "path": "/a"}],
+        "patch": {"format": "git_patch", "text": "--- /dev/null\n+++ /a\n@@ -0,0 +1 @@\n+x\n"}});
+    let diff_v1 = json!({"type": "diff", "path": "/a", "oldText": null, "newText": "x\n"});
+    let of_call = |call: Value| json!({"type": "tool_call", "toolCall": call});
+    let subject = of_call(json!({"toolCallId": "c", "title": "Write", "content": [diff]}));
+    // The call is shown before the question that brings it.
+    let (lines, call) = ask(&subject, None);
+    let shown = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "Write",
+        "content": [diff_v1]});
+    assert_eq!(lines, [update(&shown)]);
+    assert_eq!(call["content"], json!([text("Run?"), diff_v1]));
+    let (lines, call) = ask(&of_call(json!({"toolCallId": "c"})), Some("why"));
+    assert_eq!((lines.len(), &call["title"]), (0, &json!("Run?")));
+    assert_eq!(call["content"], json!([text("why"), diff_v1]));
+    let terminal = json!({"type": "terminal", "terminalId": "t"});
+    let (_, call) =
+        ask(&of_call(json!({"toolCallId": "c", "title": "Run?", "content": [terminal]})), None);
+    assert_eq!(call, json!({"toolCallId": "c", "title": "Run?"}));
+    let (_, call) = ask(&json!({"type": "command", "command": "ls", "cwd": "/"}), None);
+    assert_eq!(
+        call,
+        json!({"toolCallId": "question", "title": "ls", "kind": "execute",
+        "rawInput": {"command": "ls", "cwd": "/"}, "content": [text("Run?")]})
+    );
+    assert_eq!(ask(&Value::Null, None).1, json!({"toolCallId": "question", "title": "Run?"}));
 }
 
 #[derive(Debug, Clone)]

@@ -162,13 +162,23 @@ impl Translator {
         match parse(line) {
             Ok(Message::Response { id, outcome }) => self.answered(id, outcome, line),
             Ok(Message::Request { method, .. }) if method == "session/request_permission" => {
-                vec![Heard::Line(question::from_v2(line))]
+                self.permission_asked(line)
             }
             Ok(Message::Notification { method, .. }) if method == "session/update" => {
                 self.updated(line)
             }
             _ => vec![Heard::Line(line.clone())],
         }
+    }
+
+    fn permission_asked(&mut self, line: &Bytes) -> Vec<Heard> {
+        let Some(session) = id_at(line, &SESSION) else { return vec![Heard::Line(line.clone())] };
+        let Talk { calls, terminals, .. } = self.talk(&session);
+        let (update, line) = question::from_v2(line, calls, terminals);
+        let update = update.map(|update| {
+            Heard::Line(set_member(&notification(&session, &json!({})), &UPDATE, &update))
+        });
+        update.into_iter().chain([Heard::Line(line)]).collect()
     }
 
     fn talk(&mut self, session: &str) -> &mut Talk {
@@ -236,7 +246,7 @@ impl Translator {
             return inserted;
         }
         if kind == "state_update" {
-            return self.state_told(&session, &update);
+            return self.state_told(&session, &update, line);
         }
         let talk = self.talk(&session);
         let with = |update: Bytes| Heard::Line(set_member(line, &UPDATE, &update));
@@ -303,17 +313,18 @@ impl Translator {
         oldest.map(|(id, prompt)| (id.clone(), prompt))
     }
 
-    fn state_told(&mut self, session: &str, update: &Bytes) -> Vec<Heard> {
+    fn state_told(&mut self, session: &str, update: &Bytes, line: &Bytes) -> Vec<Heard> {
         let is_idle = str_at(update, &["state"]).is_some_and(|state| state == "idle");
         // Without one it is the state, not an end.
         let Some(stop) = str_at(update, &["stopReason"]).filter(|_| is_idle) else {
             return Vec::new();
         };
         let Talk { calls, terminals, .. } = self.talk(session);
-        calls.turn_ended(terminals);
-        let Some((id, prompt)) = self.prompt_of(session) else { return Vec::new() };
+        let updates = calls.turn_ended(terminals);
+        let mut heard: Vec<_> = updates.into_iter().map(with_update(line)).collect();
+        let Some((id, prompt)) = self.prompt_of(session) else { return heard };
         if !prompt.is_inserted {
-            return Vec::new();
+            return heard;
         }
         let line = end_of_turn(&id, &stop, update);
         if prompt.is_answered {
@@ -321,7 +332,8 @@ impl Translator {
         } else {
             self.asked.insert(id, Asked::Over);
         }
-        vec![Heard::Line(line)]
+        heard.push(Heard::Line(line));
+        heard
     }
 }
 

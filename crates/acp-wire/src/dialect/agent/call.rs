@@ -1,28 +1,37 @@
 //! Tool calls: version 2 has one update for all, and content that is added.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use hashlink::LinkedHashMap;
 use serde_json::json;
 
 use super::patch::diffs_from_v2;
 use super::terminal::Terminals;
+use super::{id_at, recent};
 use crate::dialect::objects::{
     is_null, items_at, list_of, members, object_of, quoted, value_at, with_default,
 };
 use crate::scan::json::is_key;
 use crate::{locate, remove_member, set_member, str_at};
 
+/// Calls of one session that are remembered.
+const MOST: usize = 512;
+/// Bytes of a call's content that are remembered, to be shown again with more.
+const KEPT: usize = 256 << 10;
+
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     /// Those of this turn, and those that go on.
-    shown: BTreeMap<String, Call>,
+    shown: LinkedHashMap<String, Call>,
 }
 
 #[derive(Debug, Default)]
 struct Call {
     content: Vec<Item>,
+    /// Bytes of the content that were shown, and those that were not.
+    shown: usize,
+    news: usize,
     is_over: bool,
 }
 
@@ -35,14 +44,41 @@ enum Item {
 }
 
 impl Call {
-    /// The content as version 1 has it. `None`: only terminals without output.
-    fn content(&self, terminals: &mut Terminals) -> Option<Bytes> {
+    /// The content as version 1 has it, which counts as shown now. `None`: only terminals without output.
+    fn content(&mut self, terminals: &mut Terminals) -> Option<Bytes> {
+        let items = self.items(terminals);
+        self.terminals().for_each(|id| terminals.set_shown(id));
+        (self.shown, self.news) = (items.iter().map(Bytes::len).sum(), 0);
+        let content = (!items.is_empty() || self.content.is_empty()).then(|| list_of(items));
+        while self.bytes() > KEPT {
+            self.content.remove(0);
+        }
+        content
+    }
+
+    fn items(&self, terminals: &Terminals) -> Vec<Bytes> {
         let items = self.content.iter().filter_map(|item| match item {
             Item::Plain(item) => Some(item.clone()),
-            Item::Terminal(id) => terminals.show(id).map(|text| text_item(&text)),
+            Item::Terminal(id) => terminals.text(id).map(|text| text_item(&text)),
         });
-        let items: Vec<_> = items.collect();
-        (!items.is_empty() || self.content.is_empty()).then(|| list_of(items))
+        items.collect()
+    }
+
+    fn set_content(&mut self, call: &Bytes) {
+        let items = items_at(call, &["content"]).unwrap_or_default();
+        self.content = items.iter().flat_map(item_from_v2).collect();
+    }
+
+    fn bytes(&self) -> usize {
+        let of = |item: &Item| match item {
+            Item::Plain(item) => item.len(),
+            Item::Terminal(id) => id.len(),
+        };
+        self.content.iter().map(of).sum()
+    }
+
+    fn has_news(&self, terminals: &Terminals) -> bool {
+        self.news > 0 || self.terminals().any(|id| terminals.has_news(id))
     }
 
     fn terminals(&self) -> impl Iterator<Item = &str> {
@@ -55,24 +91,24 @@ impl Call {
 
 impl Calls {
     pub(super) fn restore(&mut self, id: &str) {
-        self.shown.entry(id.to_owned()).or_default();
+        recent(&mut self.shown, id, MOST);
     }
 
     /// Converts an update of a call; the first one has to name it.
     pub(super) fn update(&mut self, update: &Bytes, terminals: &mut Terminals) -> Bytes {
-        let id = str_at(update, &["toolCallId"]).unwrap_or_default();
+        let Some(id) = id_at(update, &["toolCallId"]) else { return update.clone() };
         let is_first = !self.shown.contains_key(&*id);
-        let call = self.shown.entry(id.into_owned()).or_default();
-        if let Some(status) = str_at(update, &["status"]) {
-            call.is_over = matches!(&*status, "completed" | "failed" | "cancelled");
+        let call = recent(&mut self.shown, &id, MOST);
+        if locate(update, &["status"]).is_some() {
+            let status = str_at(update, &["status"]);
+            call.is_over = matches!(status.as_deref(), Some("completed" | "failed" | "cancelled"));
         }
         let has_content = locate(update, &["content"]).is_some();
         if has_content {
-            let items = items_at(update, &["content"]).unwrap_or_default();
-            call.content = items.iter().flat_map(item_from_v2).collect();
+            call.set_content(update);
         }
         let mut update = call_from_v2(update);
-        if has_content || call.is_over && call.terminals().any(|id| terminals.has_news(id)) {
+        if has_content || call.is_over && call.has_news(terminals) {
             // An empty list would clear what was shown.
             update = match call.content(terminals) {
                 Some(content) => set_member(&update, &["content"], &content),
@@ -87,7 +123,8 @@ impl Calls {
         set_member(&update, &["sessionUpdate"], b"\"tool_call\"")
     }
 
-    /// Takes a `tool_call_content_chunk`. Returns the update that shows it.
+    /// Takes a `tool_call_content_chunk`. Returns the update that shows it, if it is due: each one
+    /// repeats the content, so the steps grow with it.
     pub(super) fn add_content(
         &mut self,
         update: &Bytes,
@@ -97,20 +134,63 @@ impl Calls {
         let item = value_at(update, &["content"])?;
         let call = self.shown.get_mut(&*id)?;
         call.content.extend(item_from_v2(&item));
-        Some(content_update(&id, &call.content(terminals)?))
+        call.news += item.len();
+        let is_due = call.is_over || call.news > call.shown / 2;
+        is_due
+            .then(|| call.content(terminals))
+            .flatten()
+            .map(|content| content_update(&id, &content))
     }
 
     /// The updates of the calls that show a terminal.
-    pub(super) fn showing(&self, terminal: &str, terminals: &mut Terminals) -> Vec<Bytes> {
-        let shows = |call: &Call| call.terminals().any(|id| id == terminal);
-        let calls = self.shown.iter().filter(|(_, call)| shows(call));
-        calls.filter_map(|(id, call)| Some(content_update(id, &call.content(terminals)?))).collect()
+    pub(super) fn showing(&mut self, terminal: &str, terminals: &mut Terminals) -> Vec<Bytes> {
+        self.updates(terminals, |call, _| call.terminals().any(|id| id == terminal))
     }
 
-    /// Forgets calls that are over: an agent may use their ids again.
-    pub(super) fn turn_ended(&mut self, terminals: &Terminals) {
+    /// Returns the updates with what is not yet shown. Forgets calls that are over: an agent may use
+    /// their ids again.
+    pub(super) fn turn_ended(&mut self, terminals: &mut Terminals) -> Vec<Bytes> {
+        let updates = self.updates(terminals, Call::has_news);
         self.shown
             .retain(|_, call| !call.is_over || call.terminals().any(|id| !terminals.is_over(id)));
+        terminals.turn_ended(&self.shown.values().flat_map(Call::terminals).collect());
+        updates
+    }
+
+    fn updates(
+        &mut self,
+        terminals: &mut Terminals,
+        is_meant: impl Fn(&Call, &Terminals) -> bool,
+    ) -> Vec<Bytes> {
+        let calls = self.shown.iter_mut().filter(|(_, call)| is_meant(call, terminals));
+        let calls: Vec<_> = calls.collect();
+        let update =
+            |(id, call): (&String, &mut Call)| Some(content_update(id, &call.content(terminals)?));
+        calls.into_iter().filter_map(update).collect()
+    }
+
+    /// Takes the call of a question, which the question changes. Returns the update that shows it,
+    /// if nothing has.
+    pub(super) fn asked(&mut self, call: &Bytes, terminals: &mut Terminals) -> Option<Bytes> {
+        let id = id_at(call, &["toolCallId"])?;
+        if !self.shown.contains_key(&*id) {
+            let update = set_member(call, &["sessionUpdate"], b"\"tool_call_update\"");
+            return Some(self.update(&update, terminals));
+        }
+        if locate(call, &["content"]).is_some() {
+            recent(&mut self.shown, &id, MOST).set_content(call);
+        }
+        None
+    }
+
+    /// The content of a call as it is now.
+    pub(super) fn items(&self, call: &Bytes, terminals: &Terminals) -> Vec<Bytes> {
+        if let Some(known) = id_at(call, &["toolCallId"]).and_then(|id| self.shown.get(&*id)) {
+            return known.items(terminals);
+        }
+        let mut own = Call::default();
+        own.set_content(call);
+        own.items(terminals)
     }
 }
 
@@ -158,18 +238,9 @@ fn item_from_v2(item: &Bytes) -> Vec<Item> {
             id.map(|id| Item::Terminal(id.into_owned())).into_iter().collect()
         }
         Some("diff") => diffs_from_v2(item).into_iter().map(Item::Plain).collect(),
-        _ => vec![Item::Plain(item.clone())],
+        // A copy, which does not keep the whole line.
+        _ => vec![Item::Plain(Bytes::copy_from_slice(item))],
     }
-}
-
-/// The content of a call that a question shows: a terminal has shown nothing yet.
-pub(super) fn content_in_question(call: &Bytes) -> Vec<Bytes> {
-    let items = items_at(call, &["content"]).unwrap_or_default();
-    let items = items.iter().flat_map(item_from_v2).filter_map(|item| match item {
-        Item::Plain(item) => Some(item),
-        Item::Terminal(_) => None,
-    });
-    items.collect()
 }
 
 pub(super) fn text_item(text: &str) -> Bytes {
