@@ -1,6 +1,7 @@
 //! Agents of version 2: what the engine hears of them is version 1, in order and complete.
 
-use acp_wire::dialect::{Heard, Translator};
+use acp_wire::Version;
+use acp_wire::dialect::{Heard, Translator, initialized_from_agent, initialized_to_v2};
 use agent_client_protocol_schema::v1;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -223,6 +224,102 @@ fn questions_show_the_whole_call() {
         "rawInput": {"command": "ls", "cwd": "/"}, "content": [text("Run?")]})
     );
     assert_eq!(ask(&Value::Null, None).1, json!({"toolCallId": "question", "title": "Run?"}));
+}
+
+#[test]
+fn modes_and_options_are_in_step() {
+    let mut t = Translator::default();
+    let mode = |current: &str| {
+        json!([{"configId": "m", "category": "mode", "name": "M", "type": "select",
+            "currentValue": current, "options": [{"groupId": "g", "name": "G", "options": [
+                {"value": "ask", "name": "Ask"}, {"value": "go", "name": "Go"}]}]}])
+    };
+    let mode_v1 = |current: &str| {
+        json!([{"id": "m", "category": "mode", "name": "M", "type": "select",
+            "currentValue": current, "options": [{"group": "g", "name": "G", "options": [
+                {"value": "ask", "name": "Ask"}, {"value": "go", "name": "Go"}]}]}])
+    };
+    t.to_agent(&line(&request(1, "session/resume", &json!({"sessionId": "s", "cwd": "/"}))));
+    let opened = heard(&mut t, &answer(1, &json!({"configOptions": mode("ask")})));
+    let modes = json!({"currentModeId": "ask",
+        "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "go", "name": "Go"}]});
+    let opened_v1 = json!({"configOptions": mode_v1("ask"), "modes": modes});
+    assert_eq!(opened, json!([answer(1, &opened_v1)]));
+    serde_json::from_value::<v1::ResumeSessionResponse>(opened_v1).expect("v1");
+    let set = request(2, "session/set_mode", &json!({"sessionId": "s", "modeId": "go"}));
+    let sent = json!({"sessionId": "s", "configId": "m", "type": "id", "value": "go"});
+    let sent = request(2, "session/set_config_option", &sent);
+    assert_eq!(value(&t.to_agent(&line(&set))), sent);
+    let is_set = json!({"configOptions": mode("go")});
+    let is_set_v1 = json!({"configOptions": mode_v1("go")});
+    let options = json!({"sessionUpdate": "config_option_update", "configOptions": mode_v1("go")});
+    let current = json!({"sessionUpdate": "current_mode_update", "currentModeId": "go"});
+    assert_eq!(
+        heard(&mut t, &answer(2, &is_set)),
+        json!([update(&options), update(&current), answer(2, &is_set_v1)])
+    );
+    t.to_agent(&line(&set));
+    assert_eq!(heard(&mut t, &answer(2, &is_set)), json!([answer(2, &is_set_v1)]));
+}
+
+#[test]
+fn the_members_decide_about_the_version() {
+    let initialized = |result: &Value| {
+        let (version, result) = initialized_from_agent(&line(result));
+        let result = value(&result);
+        assert_eq!(result["protocolVersion"], 1);
+        serde_json::from_value::<v1::InitializeResponse>(result.clone()).expect("v1");
+        (version, result)
+    };
+    let v1_agent = json!({"protocolVersion": 1, "agentCapabilities": {"loadSession": true}});
+    assert_eq!(initialized(&v1_agent), (Version::V1, v1_agent.clone()));
+    let mut echo = v1_agent.clone();
+    echo["protocolVersion"] = json!(2);
+    assert_eq!(initialized(&echo), (Version::V1, v1_agent));
+    let claude = json!({"protocolVersion": 2, "authMethods": [],
+        "info": {"name": "claude-agent-acp", "title": "Claude Agent", "version": "0.101.0"},
+        "capabilities": {"session": {"prompt": {"image": {}, "embeddedContext": {"_x": 1}},
+            "mcp": {"stdio": {}, "http": {}}, "delete": {}, "fork": {}, "additionalDirectories": {},
+            "systemPrompt": {"mode": {"override": {}}}}, "providers": {}}});
+    let claude_v1 = json!({"protocolVersion": 1, "authMethods": [],
+        "agentInfo": {"name": "claude-agent-acp", "title": "Claude Agent", "version": "0.101.0"},
+        "agentCapabilities": {"providers": {}, "loadSession": true,
+            "promptCapabilities": {"image": true, "embeddedContext": true},
+            "mcpCapabilities": {"http": true},
+            "sessionCapabilities": {"delete": {}, "fork": {}, "additionalDirectories": {},
+                "systemPrompt": {"mode": {"override": {}}}, "list": {}, "resume": {}, "close": {}}}});
+    assert_eq!(initialized(&claude), (Version::V2, claude_v1));
+    let codex = json!({"protocolVersion": 2,
+        "info": {"name": "codex-acp", "title": "Codex", "version": "2.6.0"},
+        "capabilities": {"auth": {"_meta": {"authStatus": {}}}, "providers": {}, "session": {
+            "prompt": {"embeddedContext": {}, "image": {}, "audio": null, "_meta": {"a": {}}},
+            "mcp": {"stdio": {}, "http": {}}, "title": {}, "systemPrompt": {}}},
+        "authMethods": [{"methodId": "api-key", "type": "agent", "name": "API Key"},
+            {"methodId": "tty", "type": "terminal", "name": "T", "args": ["x"],
+                "env": [{"name": "A", "value": "1"}, {"name": 5, "value": "2"}, {"name": "B"}]},
+            {"methodId": "new", "type": "_new", "name": "N"}],
+        "_meta": {"steering": {"supported": true}}});
+    let (version, codex_v1) = initialized(&codex);
+    let capabilities = &codex_v1["agentCapabilities"];
+    assert_eq!((version, &capabilities["auth"]["logout"]), (Version::V2, &json!({})));
+    let prompt = json!({"embeddedContext": true, "image": true, "_meta": {"a": {}}});
+    assert_eq!(capabilities["promptCapabilities"], prompt);
+    let methods = json!([{"id": "api-key", "type": "agent", "name": "API Key"},
+        {"id": "tty", "type": "terminal", "name": "T", "args": ["x"], "env": {"A": "1"}}]);
+    assert_eq!(codex_v1["authMethods"], methods);
+    // And back, for a client of version 2.
+    for mut agent in [claude, codex] {
+        let back = value(&initialized_to_v2(&initialized_from_agent(&line(&agent)).1));
+        let parts = &mut agent["capabilities"]["session"]["prompt"];
+        parts["embeddedContext"] = json!({});
+        parts.as_object_mut().unwrap().remove("audio");
+        assert_eq!(
+            (&back["info"], &back["capabilities"]),
+            (&agent["info"], &agent["capabilities"])
+        );
+    }
+    let other = json!({"protocolVersion": 2, "info": {}, "capabilities": {}});
+    assert_eq!(initialized_from_agent(&line(&other)), (Version::V1, line(&other)));
 }
 
 #[derive(Debug, Clone)]

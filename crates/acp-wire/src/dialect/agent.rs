@@ -50,6 +50,7 @@ pub use setup::{ask_version_2, initialized_from_agent};
 const MOST: usize = 256;
 
 const UPDATE: [&str; 2] = ["params", "update"];
+const RESULT_OPTIONS: [&str; 2] = ["result", "configOptions"];
 const SESSION: [&str; 2] = ["params", "sessionId"];
 
 /// What a line of an agent is for the engine.
@@ -202,9 +203,17 @@ impl Translator {
             Some(Asked::Opening(session)) if is_result => self.opened(session, line),
             Some(Asked::Setting(session)) if is_result => {
                 let options = &mut self.talk(&session).options;
-                let (line, mode) = options.in_list(line, &["result", "configOptions"]);
+                let before = options.clone();
+                let (line, mode) = options.in_list(line, &RESULT_OPTIONS);
+                // Version 1 has no options in the answer to `session/set_mode`.
+                let list = value_at(&line, &RESULT_OPTIONS).filter(|_| *options != before);
+                let list = list.map(|list| {
+                    let update = json!({"sessionUpdate": "config_option_update"});
+                    let path = [UPDATE[0], UPDATE[1], "configOptions"];
+                    Heard::Line(set_member(&notification(&session, &update), &path, &list))
+                });
                 let mode = mode.map(|mode| mode_told(&session, &mode));
-                mode.into_iter().chain([Heard::Line(line)]).collect()
+                list.into_iter().chain(mode).chain([Heard::Line(line)]).collect()
             }
             Some(Asked::Closing(session)) if is_result => {
                 self.talks.remove(&session);

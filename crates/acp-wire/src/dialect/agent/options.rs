@@ -10,7 +10,7 @@ use crate::dialect::objects::{
 use crate::{set_member, str_at};
 
 /// The options that have methods of their own in version 1, as the session lists them.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Options {
     mode: Option<Selected>,
     model: Option<Selected>,
@@ -79,7 +79,7 @@ fn options_from_v2(options: &[Bytes]) -> Bytes {
 
 /// The `modes` of version 1 in an option.
 fn modes_of(option: &Bytes) -> Option<Bytes> {
-    let current = value_at(option, &["currentValue"])?;
+    let current = value_at(option, &["currentValue"]).filter(|value| value.starts_with(b"\""))?;
     let choices = items_at(option, &["options"])?;
     let choices = choices
         .iter()

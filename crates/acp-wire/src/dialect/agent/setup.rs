@@ -4,8 +4,10 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::dialect::objects::{
-    convert_items, items_at, members, object_at, object_of, quoted, rename, value_at, with_default,
+    convert_items, is_null, items_at, members, object_at, object_of, quoted, rename, value_at,
+    with_default,
 };
+use crate::scan::json::is_key;
 use crate::version::Version;
 use crate::{count_at, remove_member, set_member, str_at};
 
@@ -62,12 +64,12 @@ fn capabilities_from_v2(capabilities: &Bytes, session: &Bytes, login: bool) -> B
     if login { with_default(&all, &["auth", "logout"], "{}") } else { all }
 }
 
-/// `{}` is `true` in version 1.
+/// An object is `true` in version 1.
 fn flags(objects: Option<Bytes>) -> Bytes {
     let objects = objects.unwrap_or_else(|| Bytes::from_static(b"{}"));
-    object_of(members(&objects).map(|(name, value)| {
-        let value = if &value[..] == b"{}" { Bytes::from_static(b"true") } else { value };
-        (name, value)
+    object_of(members(&objects).filter(|(_, value)| !is_null(value)).map(|(name, value)| {
+        let is_flag = value.starts_with(b"{") && !is_key(&name, "_meta");
+        (name, if is_flag { Bytes::from_static(b"true") } else { value })
     }))
 }
 
@@ -79,9 +81,9 @@ fn method_from_v2(method: &Bytes) -> Option<Bytes> {
     }
     let method = rename(method, "methodId", "id");
     let Some(env) = items_at(&method, &["env"]) else { return Some(method) };
-    let variables = env.iter().filter_map(|variable| {
-        Some((value_at(variable, &["name"])?, value_at(variable, &["value"])?))
-    });
+    let text = |json, name| value_at(json, &[name]).filter(|value| value.starts_with(b"\""));
+    let variables =
+        env.iter().filter_map(|variable| Some((text(variable, "name")?, text(variable, "value")?)));
     Some(set_member(&method, &["env"], &object_of(variables)))
 }
 
