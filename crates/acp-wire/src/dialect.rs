@@ -34,7 +34,10 @@ use bytes::Bytes;
 use crate::build::ErrorObject;
 use crate::version::Version;
 
-pub use agent::{Heard, Translator, ask_version_2, initialized_from_agent, with_server_types};
+pub use agent::{
+    BackgroundWork, Heard, Translator, WorkKind, ask_version_2, initialized_from_agent,
+    with_server_types,
+};
 pub use call::call_id;
 pub use options::{MODE_OPTION, opened_to_v2, options_to_v2};
 pub use question::question_to_v2;

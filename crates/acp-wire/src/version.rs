@@ -51,6 +51,11 @@ impl Version {
         self == Version::V2
     }
 
+    /// Tool calls may go on when a turn has ended.
+    pub fn calls_outlive_turns(self) -> bool {
+        self == Version::V2
+    }
+
     /// What makes an agent of this version one of version 1; `None` if it is one.
     pub fn translator(self) -> Option<Box<Translator>> {
         (self == Version::V2).then(Box::default)

@@ -43,6 +43,7 @@ fn heard(translator: &mut Translator, agent: &Value) -> Value {
     let heard = translator.from_agent(&line(agent)).into_iter().map(|heard| match heard {
         Heard::Line(line) => value(&line),
         Heard::Inserted(id) => json!({ "inserted": id }),
+        Heard::Background { session, work } => json!({"session": session, "background": work}),
     });
     heard.collect()
 }

@@ -1,6 +1,7 @@
 //! State of the daemon, its agents and its sessions.
 
 use acp_wire::Version;
+use acp_wire::dialect::WorkKind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::{Display, IntoStaticStr};
@@ -452,6 +453,9 @@ pub struct SessionInfo {
     pub limited_until: Option<u64>,
     /// Number of queued prompts.
     pub queued: u32,
+    /// Work of the agent that goes on beside its turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<WorkInfo>,
     /// Attached clients. Connections of one program at one `place` count as one.
     pub clients: u32,
     /// Number of prompts that were sent to the agent.
@@ -471,6 +475,22 @@ pub struct SessionInfo {
     /// Current work of the running turn; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doing: Option<Doing>,
+}
+
+/// Work of an agent beside the turns of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkInfo {
+    /// Kind of the work.
+    pub kind: WorkKind,
+    /// The agent's id of the terminal, the tool call or the subagent's session.
+    pub id: Untrusted,
+    /// The command or the title, if the agent has told one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<Untrusted>,
+    /// The agent can end it alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub can_be_cancelled: bool,
 }
 
 /// Key of a session's row: ids are unique within an agent.

@@ -259,6 +259,9 @@ pub struct CancelParams {
     /// Keep the queued prompts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub turn_only: bool,
+    /// End the work in the background instead of the turn, as far as the agent can end it alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
     /// Name of the client, for other clients; not needed after `initialize`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<ClientName>,

@@ -104,7 +104,17 @@ pub struct CancelResult {
     pub running: bool,
     /// Number of queued prompts that were taken back.
     pub taken_back: u32,
+    /// Number of parts of the work in the background that the agent was asked to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<u32>,
     /// These prompts, in the order of the queue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<QueuedPrompt>,
+}
+
+impl CancelResult {
+    /// The result for a session in which nothing was cancelled.
+    pub fn of(session: SessionInfo) -> Self {
+        Self { session, running: false, taken_back: 0, background: None, prompts: Vec::new() }
+    }
 }

@@ -1,5 +1,6 @@
 //! The JSON of this crate is an interface: a change here is a change for every client.
 
+use acp_wire::dialect::WorkKind;
 use acp_wire::{Id, Version};
 use acpd_api::{
     AgentInfo, AgentMetrics, AgentNotice, AgentState, AgentTroubleInfo, Amount, Answered,
@@ -17,7 +18,7 @@ use acpd_api::{
     ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status, StoreState, TitleParams,
     Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnMetrics, TurnStarted, TurnState, TurnUsage,
     UndoParams, UndoResult, UpdateMeta, Usage, UsageBy, UsageParams, UsageReport, UsageTotal,
-    VariableFrom, VariableInfo,
+    VariableFrom, VariableInfo, WorkInfo,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -48,6 +49,12 @@ fn session() -> SessionInfo {
         },
         limited_until: Some(12),
         queued: 1,
+        background: vec![WorkInfo {
+            kind: WorkKind::Terminal,
+            id: "t".into(),
+            title: Some("make".into()),
+            can_be_cancelled: true,
+        }],
         clients: 2,
         prompts: 3,
         usage: Some(Usage { used: Some(9_000), size: None, cost: Some(usd(0.25)) }),
@@ -398,8 +405,8 @@ fn parameters_and_meta_look_like_this() {
         ClientMeta::default(),
         NewSessionMeta { name: Some("fix".to_owned()), reuse: true, parent: Some(7) },
         AttachParams { session: session.clone(), after: Some(0), role: Role::Observer },
-        CancelParams { session: plain.clone(), turn_only: false, by: None },
-        CancelParams { session: plain.clone(), turn_only: true, by: None },
+        CancelParams { session: plain.clone(), turn_only: false, background: true, by: None },
+        CancelParams { session: plain.clone(), turn_only: true, background: false, by: None },
         RenameParams { session: plain.clone(), name: None },
         ReseedParams { session: plain.clone(), discard: false },
         ReseedParams { session: plain.clone(), discard: true },

@@ -24,6 +24,7 @@ fn session(id: &str) -> SessionInfo {
         turn: TurnInfo { state: TurnState::Working, since: 5, last: None, reason: None },
         limited_until: None,
         queued: 0,
+        background: Vec::new(),
         clients: 0,
         prompts: 1,
         seq: 4,
@@ -132,7 +133,7 @@ fn who_did_it_looks_like_this() {
             by: Some(name()),
             parent: None
         },
-        CancelParams { session, turn_only: true, by: Some(name()) },
+        CancelParams { session, turn_only: true, background: false, by: Some(name()) },
     ));
 }
 

@@ -156,6 +156,7 @@ impl Fleet {
         let turn = &session.turn;
         let is_busy = turn.state != TurnState::Idle
             || session.queued > 0
+            || !session.background.is_empty()
             || session.limited_until.is_some()
             || session.state == SessionState::Restoring;
         let was_interrupted = turn.last.as_ref().is_some_and(|last| {

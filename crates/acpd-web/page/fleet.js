@@ -101,7 +101,7 @@ export class Fleet {
     const { turn, state, updated } = session;
     const agent = this.agents.get(session.agent);
     if (state === 'blocked' && !(agent && wantsLogin(agent))) return { section: 'needs', what: 'blocked', since: updated };
-    if (turn.state !== 'idle' || session.queued > 0 || session.limitedUntil !== undefined || state === 'restoring') {
+    if (turn.state !== 'idle' || session.queued > 0 || session.background?.length || session.limitedUntil !== undefined || state === 'restoring') {
       const last = Math.max(session.lastLine ?? 0, turn.since);
       const isSilent = turn.state === 'working' && now - last >= SILENT_AFTER;
       return { section: 'working', what: isSilent ? 'silent' : 'working', since: turn.since };

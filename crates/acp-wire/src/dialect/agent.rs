@@ -16,6 +16,7 @@
 //! `idle` before the insertion is the end of other work. An answer that comes after the end is
 //! dropped.
 
+mod background;
 mod call;
 mod message;
 mod options;
@@ -32,6 +33,7 @@ use bytes::Bytes;
 use hashlink::LinkedHashMap;
 use serde_json::{Value, json};
 
+use self::background::Background;
 use self::call::Calls;
 use self::message::{Messages, blocks};
 use self::options::Options;
@@ -43,6 +45,7 @@ use crate::envelope::{Message, Outcome, parse};
 use crate::id::Id;
 use crate::{set_member, str_at};
 
+pub use background::{BackgroundWork, WorkKind};
 pub use request::with_server_types;
 pub use setup::{ask_version_2, initialized_from_agent};
 
@@ -60,6 +63,13 @@ pub enum Heard {
     Line(Bytes),
     /// The agent has the prompt of this request in the history. Its answer comes later.
     Inserted(Id),
+    /// The work beside the turns of a session, all of it.
+    Background {
+        /// The agent's id of the session.
+        session: String,
+        /// What goes on.
+        work: Vec<BackgroundWork>,
+    },
 }
 
 /// The state of a conversation with one process.
@@ -105,6 +115,7 @@ struct Talk {
     calls: Calls,
     terminals: Terminals,
     options: Options,
+    background: Background,
 }
 
 impl Translator {
@@ -137,6 +148,11 @@ impl Translator {
         self.talk(session).calls.restore(call);
     }
 
+    /// Restores what a session has told of its work.
+    pub fn restore_background(&mut self, session: &str, work: Vec<BackgroundWork>) {
+        self.talk(session).background = Background::restored(work);
+    }
+
     /// The answer to a request cannot be read.
     pub fn forget(&mut self, id: &Id) {
         self.asked.remove(id);
@@ -149,7 +165,8 @@ impl Translator {
         let talk = session.as_deref().and_then(|session| self.talks.get_mut(session));
         if let Some(talk) = talk.filter(|_| method == "session/load") {
             // The replay begins with nothing shown.
-            *talk = Talk { options: std::mem::take(&mut talk.options), ..Talk::default() };
+            let Talk { options, background, .. } = std::mem::take(talk);
+            *talk = Talk { options, background, ..Talk::default() };
         }
         let talk = session.as_deref().and_then(|session| self.talks.get(session));
         let converted = request::to_v2(&method, line, talk.map(|talk| &talk.options));
@@ -258,6 +275,7 @@ impl Translator {
             return self.state_told(&session, &update, line);
         }
         let talk = self.talk(&session);
+        talk.background.note(&kind, &update);
         let with = |update: Bytes| Heard::Line(set_member(line, &UPDATE, &update));
         match &*kind {
             "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk" => {
@@ -323,6 +341,12 @@ impl Translator {
     }
 
     fn state_told(&mut self, session: &str, update: &Bytes, line: &Bytes) -> Vec<Heard> {
+        let work = self.talk(session).background.told(update);
+        let work = work.map(|work| Heard::Background { session: session.to_owned(), work });
+        self.turn_told(session, update, line).into_iter().chain(work).collect()
+    }
+
+    fn turn_told(&mut self, session: &str, update: &Bytes, line: &Bytes) -> Vec<Heard> {
         let is_idle = str_at(update, &["state"]).is_some_and(|state| state == "idle");
         // Without one it is the state, not an end.
         let Some(stop) = str_at(update, &["stopReason"]).filter(|_| is_idle) else {

@@ -2,7 +2,8 @@
 //! page, a cancel includes queued prompts; on a terminal, the user is asked.
 
 use acp_wire::parse;
-use acpd_api::{CancelParams, CancelResult, ExitCode, Role, TurnState, method};
+use acpd_api::{CancelParams, CancelResult, ExitCode, Role, SessionInfo, TurnState, method};
+use acpd_client::Connection;
 use clap::Args;
 
 use crate::confirm::yes;
@@ -19,6 +20,7 @@ use crate::watch::{End, Watch};
 #[command(after_long_help = examples!(
     "acpctl cancel main" => "Cancel the turn and remove queued prompts",
     "acpctl cancel main --turn" => "Cancel only the turn; the next prompt starts",
+    "acpctl cancel main --background" => "End the commands that the agent left running",
 ))]
 pub(super) struct Cancel {
     #[command(flatten)]
@@ -29,12 +31,34 @@ pub(super) struct Cancel {
     /// Also remove queued prompts [default without a terminal; on a terminal, it asks].
     #[arg(long)]
     queued: bool,
+    /// End the agent's work in the background instead: commands, tool calls, subagents.
+    #[arg(long, conflicts_with_all = ["turn", "queued"])]
+    background: bool,
+}
+
+fn end_background(found: &SessionInfo, connection: &mut Connection, ui: &mut Ui) -> Result {
+    let session = found.exactly();
+    let params = CancelParams { session, turn_only: false, background: true, by: None };
+    let done: CancelResult = connection.call(method::SESSION_CANCEL, &params)?;
+    let (name, agent) = (done.session.handle(), &done.session.agent);
+    let (asked, all) = (done.background.unwrap_or_default(), done.session.background.len());
+    ui.say(text!("asked {} to end {} of {}", agent, counted(asked, "command or task"), name));
+    if (asked as usize) < all {
+        let word = shell_word(agent);
+        let text = text!("{} cannot end the rest alone", agent);
+        let hint = text!("end it with its process: `acpctl agent restart {}`", word);
+        return Err(CommandError::new(ExitCode::Error, text).hint(hint));
+    }
+    Ok(())
 }
 
 /// Waits until the turn is over: then a prompt begins at once.
 pub(super) fn cancel(args: &Cancel, ui: &mut Ui) -> Result {
     let mut connection = ui.door().connect_lasting()?;
     let found = find(&mut connection, &args.which, Care::Guess, ui)?;
+    if args.background {
+        return end_background(&found, &mut connection, ui);
+    }
     let waiting = if args.turn { 0 } else { found.queued };
     let is_running = found.turn.state != TurnState::Idle;
     if !is_running && waiting == 0 {
@@ -52,7 +76,7 @@ pub(super) fn cancel(args: &Cancel, ui: &mut Ui) -> Result {
     live.bind(&found.agent, Role::Observer, [], ui)?;
     // Watch first, because the turn may end at once.
     let mut watch = Watch::begin(&found, &mut live, ui)?;
-    let params = CancelParams { session: found.exactly(), turn_only, by: None };
+    let params = CancelParams { session: found.exactly(), turn_only, background: false, by: None };
     let done: CancelResult = live.call(ui, method::SESSION_CANCEL, &params)?;
     let name = done.session.handle();
     if done.running {

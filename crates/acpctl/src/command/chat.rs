@@ -348,7 +348,7 @@ impl PlainChat {
             return ui.done("no turn is running; Ctrl-D exits");
         }
         let session = self.info.exactly();
-        let params = CancelParams { session, turn_only: false, by: Some(me()) };
+        let params = CancelParams { session, turn_only: false, background: false, by: Some(me()) };
         self.live.writer.request(method::SESSION_CANCEL, &params)?;
         ui.done("cancelling the turn and its queued prompts; Ctrl-C exits now")
     }

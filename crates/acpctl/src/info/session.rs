@@ -127,6 +127,7 @@ pub(crate) fn card(session: &SessionInfo, now: u64) -> Text {
         ("hint", session.hint.as_ref().map(Text::from)),
         ("restored", restored(session).map(Text::from)),
         ("turn", Some(Text::styled(turn_style, turn))),
+        ("background", background(session)),
         ("prompts", Some(text!("{}", session.prompts))),
         ("usage", session.usage.as_ref().map(human::usage)),
         ("clients", Some(text!("{}", session.clients))),
@@ -136,6 +137,12 @@ pub(crate) fn card(session: &SessionInfo, now: u64) -> Text {
     ];
     let rows = rows.into_iter().filter_map(|(key, value)| Some((key, value?)));
     key_values(&rows.collect::<Vec<_>>())
+}
+
+fn background(session: &SessionInfo) -> Option<Text> {
+    let names = session.background.iter().map(|work| work.title.as_ref().unwrap_or(&work.id));
+    let names: Vec<_> = names.map(Text::from).collect();
+    (!names.is_empty()).then(|| Text::join(names, "; "))
 }
 
 /// Returns why a session cannot continue and how to fix it, or else its title.
@@ -179,7 +186,7 @@ pub(crate) fn current_activity(session: &SessionInfo, now: u64) -> Text {
 }
 
 pub(crate) fn is_at_work(session: &SessionInfo) -> bool {
-    session.turn.state != TurnState::Idle || session.queued > 0
+    session.turn.state != TurnState::Idle || session.queued > 0 || !session.background.is_empty()
 }
 
 fn turn(session: &SessionInfo, now: u64) -> (Text, Role) {
@@ -191,6 +198,9 @@ fn turn(session: &SessionInfo, now: u64) -> (Text, Role) {
         TurnState::Idle if session.limited_until.is_some() => {
             let left = session.limited_until.unwrap_or_default().saturating_sub(now);
             (text!("limit, {} left", human::duration(left)), Role::Warning)
+        }
+        TurnState::Idle if !session.background.is_empty() => {
+            (text!("{} in background", session.background.len()), Role::Name)
         }
         TurnState::Idle => match session.turn.last.as_ref().map(Untrusted::raw) {
             None | Some("end_turn") => ("idle".into(), Role::Plain),

@@ -114,6 +114,7 @@ impl Hub {
             if let Some(translator) = self.processes.translator(slot) {
                 let row = &state.row;
                 row.open_tools.iter().for_each(|call| translator.restore_call(&row.agent_id, call));
+                translator.restore_background(&row.agent_id, row.background.clone());
             }
             self.sessions.insert(Session::recovered(state, slot, State::Live));
             return self.sessions.route(key);
@@ -121,6 +122,7 @@ impl Hub {
         let slot = self.processes.slot_for(key, &row.agent, &self.cx.config, self.cx.now);
         row.host = None;
         row.children.clear();
+        row.background.clear();
         self.sessions.insert(Session::recovered(state, slot, State::Dormant));
     }
 

@@ -13,6 +13,7 @@ mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use acp_wire::dialect::BackgroundWork;
 use acp_wire::{Id, StateKey, Version, str_at};
 use acpd_api::escape::shell_word;
 use acpd_api::{AuthSource, AuthState, Cost, RestoreLevel, Tokens, method};
@@ -193,6 +194,8 @@ pub struct SessionRow {
     pub options: BTreeMap<String, String>,
     /// Open tool calls of the running turn. They are closed if the agent dies.
     pub open_tools: BTreeSet<String>,
+    /// Work of the process beside the session's turns.
+    pub background: Vec<BackgroundWork>,
     /// The subagents' sessions that the process holds, by the agent's ids.
     pub children: BTreeMap<String, Child>,
     /// Title from the agent; until then, the beginning of the first prompt.

@@ -130,6 +130,11 @@ pub enum Purpose {
     Title {
         session: SessionKey,
     },
+    /// The end of work in the background. The answer does not matter.
+    #[serde(skip)]
+    EndWork {
+        session: SessionKey,
+    },
     /// `session/close` or `session/delete` whose answer does not matter.
     #[serde(rename = "nothing")]
     Farewell,
@@ -152,7 +157,8 @@ impl Purpose {
             Purpose::Prompt { session, .. }
             | Purpose::Restore { session, .. }
             | Purpose::Preset { session, .. }
-            | Purpose::Title { session } => Some(*session),
+            | Purpose::Title { session }
+            | Purpose::EndWork { session } => Some(*session),
             Purpose::Relay { session, .. } => *session,
             Purpose::Steer(steer) => Some(steer.session),
             _ => None,
@@ -177,6 +183,7 @@ impl Purpose {
             Purpose::Preset { preset: Preset::Mode { .. }, .. } => "session/set_mode",
             Purpose::Preset { preset: Preset::Option { .. }, .. } => "session/set_config_option",
             Purpose::Title { .. } => SET_TITLE,
+            Purpose::EndWork { .. } => "end of work in the background",
             Purpose::Farewell => "session/close",
         }
     }
@@ -212,7 +219,8 @@ impl Purpose {
             | Purpose::AuthStatus
             | Purpose::LoginAgain
             | Purpose::GivenUp { session: None }
-            | Purpose::Title { .. } => stored = Purpose::Farewell,
+            | Purpose::Title { .. }
+            | Purpose::EndWork { .. } => stored = Purpose::Farewell,
             _ => {}
         }
         if let Some(to) = stored.requester_mut() {

@@ -159,6 +159,7 @@ impl Requests {
                 why,
                 Purpose::AuthStatus
                     | Purpose::Title { .. }
+                    | Purpose::EndWork { .. }
                     | Purpose::Farewell
                     | Purpose::GivenUp { .. }
             )

@@ -20,8 +20,9 @@ pub(crate) mod work;
 use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::acp::{Modes, SessionUpdate, Update};
+use acp_wire::dialect::BackgroundWork;
 use acp_wire::{UpdateClass, build, remove_member, set_member};
-use acpd_api::{Doing, RestoreLevel, SessionInfo, TurnInfo, TurnState, Usage};
+use acpd_api::{Doing, RestoreLevel, SessionInfo, TurnInfo, TurnState, Usage, WorkInfo};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -461,6 +462,7 @@ impl Session {
             },
             limited_until: self.held().map(|held| held.until.0),
             queued: self.queue.len() as u32,
+            background: self.row.background.iter().map(work_info).collect(),
             clients,
             prompts: self.row.prompts,
             usage: (self.row.usage.told != Usage::default()).then(|| self.row.usage.told.clone()),
@@ -470,6 +472,15 @@ impl Session {
             last_line: self.activity.last_line.map(|at| at.0),
             doing: waits.or_else(|| self.activity.doing(&self.calls)),
         }
+    }
+}
+
+fn work_info(work: &BackgroundWork) -> WorkInfo {
+    WorkInfo {
+        kind: work.kind,
+        id: work.id.as_str().into(),
+        title: work.title.as_deref().map(Into::into),
+        can_be_cancelled: work.can_be_cancelled,
     }
 }
 

@@ -338,7 +338,11 @@ impl Sessions {
 
     pub(crate) fn is_at_work(&self, slot: SlotId) -> bool {
         let mut sessions = self.awake().filter(|(_, session)| session.slot == slot);
-        sessions.any(|(_, session)| session.running.is_some() || session.has_busy_child())
+        sessions.any(|(_, session)| {
+            session.running.is_some()
+                || session.has_busy_child()
+                || !session.row.background.is_empty()
+        })
     }
 
     pub(crate) fn aside_of(&self, wanted: &UndoParams) -> impl Iterator<Item = &SessionRow> {

@@ -244,6 +244,12 @@ impl Session {
         fault.session(&self.row.public_id)
     }
 
+    pub(crate) fn no_background(&self) -> Fault {
+        let text = format!("no work is in the background of session `{}`", self.row.handle());
+        let fault = Fault::new(Reason::NoTurn, text).with_code(code::INVALID_REQUEST);
+        fault.session(&self.row.public_id)
+    }
+
     /// The `session/inject` was sent as `_session/steering`.
     pub(crate) fn not_taken(&self, outcome: &str) -> Fault {
         let row = &self.row;

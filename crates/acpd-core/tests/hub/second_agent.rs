@@ -258,3 +258,64 @@ fn a_session_comes_back_without_a_replay() {
     bench.idle("end_turn");
     assert_eq!(stop_reason(&bench.got(client), 2), "end_turn");
 }
+
+/// The session does this beside its turns.
+fn in_background(bench: &mut Bench, items: &Value) {
+    bench.tell("state_update", &json!({"state":"idle","background":items}));
+}
+
+#[test]
+fn work_in_the_background_is_shown_kept_and_ended() {
+    let (mut bench, _) = begun();
+    let cancel = json!({"cancel":{}});
+    let terminal = |id: &str, capabilities: &Value| json!({"terminalId":id,"command":format!("make {id}"),"capabilities":capabilities});
+    bench.tell("terminal_update", &terminal("a", &cancel));
+    bench.tell("terminal_update", &terminal("b", &cancel));
+    bench.tell("terminal_update", &terminal("b", &Value::Null));
+    let item = |id: &str| json!({"type":"terminal","terminalId":id});
+    in_background(&mut bench, &json!([item("a"), item("b"), {"type":"later"}]));
+    let a = json!({"kind":"terminal","id":"a","title":"make a","canBeCancelled":true});
+    let b = json!({"kind":"terminal","id":"b","title":"make b"});
+    assert_eq!(bench.show("s")["background"], json!([a, b]));
+    assert_eq!(bench.leases.last(), Some(&true), "it is at work");
+    bench.tell("state_update", &json!({"state":"idle"}));
+    assert_eq!(bench.show("s")["background"], json!([a, b]), "no list is not an empty one");
+
+    bench.shims = true;
+    bench.reboot();
+    assert_eq!(bench.show("s")["background"], json!([a, b]));
+    let cancel = json!({"session":"s","background":true});
+    let done = &bench.command("_acpd/session/cancel", &cancel)["result"];
+    assert_eq!(done["background"], 1);
+    let asked = bench.heard_one("terminal/cancel");
+    assert_eq!(asked["params"], json!({"sessionId":"s","terminalId":"a"}));
+    bench.agent_answers(&asked, &json!({}));
+    in_background(&mut bench, &json!([item("b")]));
+    assert_eq!(bench.show("s")["background"][0]["id"], "b");
+    bench.agent_dies();
+    assert_eq!(bench.show("s").get("background"), None);
+    let lines = bench.journal_lines();
+    let text = "work in the background ended with the agent: make b";
+    assert!(lines.iter().any(|line| line["params"]["text"] == text), "{lines:#?}");
+    let refused = bench.command("_acpd/session/cancel", &cancel);
+    assert_eq!(reason(&refused), "no_turn");
+}
+
+#[test]
+fn a_call_may_go_on_when_its_turn_has_ended() {
+    let (mut bench, client) = begun();
+    let prompt = bench.start_turn(client, 1, "s", "go");
+    bench.insert(&prompt);
+    let call = json!({"toolCallId":"t","title":"make","status":"in_progress"});
+    bench.tell("tool_call_update", &call);
+    bench.idle("end_turn");
+    bench.got(client);
+    bench.tell("tool_call_update", &json!({"toolCallId":"t","status":"completed"}));
+    bench.expect(client, ["tool_call_update"]);
+    bench.tell("tool_call_update", &json!({"toolCallId":"u","title":"test"}));
+    bench.got(client);
+    bench.agent_dies();
+    let got = bench.got(client);
+    let update = json!({"sessionUpdate":"tool_call_update","toolCallId":"u","status":"failed"});
+    assert!(got.iter().any(|line| line["params"]["update"] == update), "{got:#?}");
+}

@@ -158,7 +158,7 @@ impl AppState {
         if !self.is_second(Twice::Cancel(key), words) {
             return;
         }
-        let params = CancelParams { session, turn_only: false, by };
+        let params = CancelParams { session, turn_only: false, background: false, by };
         self.out.send(LinkId::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel);
     }
 

@@ -48,8 +48,12 @@ export function askedLine({ question }) {
 const bare = (text) => oneLine(text.replace(/^[# ]+/, '').replaceAll('**', '').replaceAll('`', ''));
 
 /** The present work of a session. @param {Json} session @param {number} now */
-function doing({ doing, state, turn, limitedUntil }, now) {
+function doing({ doing, state, turn, limitedUntil, background = [] }, now) {
   if (limitedUntil !== undefined && turn.state === 'idle') return `waits ${duration(limitedUntil - now)} for the end of a usage limit`;
+  if (turn.state === 'idle' && background.length > 0) {
+    const [{ title, id }, ...more] = background;
+    return `in the background: ${oneLine(title ?? id)}${more.length > 0 ? ` +${more.length}` : ''}`;
+  }
   if (!doing) return state === 'restoring' ? 'comes back' : turn.state === 'idle' ? 'waits for its turn' : 'works';
   const text = doing.text ? (doing.kind === 'command' ? oneLine(doing.text) : bare(doing.text)) : '';
   switch (doing.kind) {

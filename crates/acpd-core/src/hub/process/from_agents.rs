@@ -67,6 +67,9 @@ impl Hub {
                     Err(malformed) => self.unreadable(process, &line, &malformed),
                 },
                 Heard::Inserted(id) => self.prompt_inserted(process.host, &id),
+                Heard::Background { session, work } => {
+                    self.background_told(process.slot, &session, work);
+                }
             }
         }
     }
@@ -288,7 +291,10 @@ impl Hub {
             Purpose::Relay { to, session, method, params } => {
                 self.relay_answered(process.slot, to, session, &method, params, line, outcome);
             }
-            Purpose::GivenUp { .. } | Purpose::Title { .. } | Purpose::Farewell => {}
+            Purpose::GivenUp { .. }
+            | Purpose::Title { .. }
+            | Purpose::EndWork { .. }
+            | Purpose::Farewell => {}
         }
     }
 

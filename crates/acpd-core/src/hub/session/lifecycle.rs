@@ -144,6 +144,7 @@ impl Hub {
         self.abandon_turn(key, &gone);
         self.sessions.unroute(key);
         self.end_children(key);
+        self.end_background(key);
         self.services.on_session_deleted(&mut self.cx, key);
         let servers = lent(&self.session(key).servers());
         self.client_servers.on_call_end(&mut self.cx, &CallEnd::SessionDeleted(&servers));

@@ -122,9 +122,17 @@ impl Hub {
         params: CancelParams,
         client: ClientId,
     ) -> Result<CancelResult, Fault> {
-        let CancelParams { session: wanted, turn_only, by } = params;
+        let CancelParams { session: wanted, turn_only, background, by } = params;
         let key = self.resolve(&wanted)?;
         let session = self.session(key);
+        if background {
+            if session.row.background.is_empty() {
+                return Err(session.no_background());
+            }
+            let asked = Some(self.end_work(key));
+            let session = self.session_info(key);
+            return Ok(CancelResult { background: asked, ..CancelResult::of(session) });
+        }
         let (running, waiting) = (session.running.is_some(), session.queue.len() as u32);
         let taken_back = if turn_only { 0 } else { waiting };
         let prompts = if turn_only { Vec::new() } else { session.queue_info().prompts };
@@ -137,7 +145,8 @@ impl Hub {
         } else {
             self.cancel(key, by, None);
         }
-        Ok(CancelResult { session: self.session_info(key), running, taken_back, prompts })
+        let session = self.session_info(key);
+        Ok(CancelResult { running, taken_back, prompts, ..CancelResult::of(session) })
     }
 
     /// No agent is started or woken for it.

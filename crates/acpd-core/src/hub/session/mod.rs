@@ -1,4 +1,5 @@
 mod adopt;
+mod background;
 mod budget;
 mod child;
 mod defaults;

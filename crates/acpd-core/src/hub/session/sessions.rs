@@ -37,6 +37,7 @@ impl Hub {
         // A process that continues waits for the answers to its subagents' questions.
         self.cancel_questions(self.questions.of_session(key));
         self.end_children(key);
+        self.end_background(key);
         self.drop_terminals(key);
         let failed = match rest {
             Dormant::Parked | Dormant::Closed => None,

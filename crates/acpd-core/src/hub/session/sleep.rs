@@ -49,6 +49,7 @@ impl Hub {
             || self.questions.are_open(key)
             || session.has_busy_child()
             || !session.row.open_tools.is_empty()
+            || !session.row.background.is_empty()
             || self.services.works_for(key)
             || host.is_some_and(is_asked)
     }

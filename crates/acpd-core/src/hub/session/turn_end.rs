@@ -28,6 +28,8 @@ impl Hub {
     /// Returns the turn, whose senders the caller answers.
     pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome) -> Option<Running> {
         let now = self.cx.now;
+        let host = self.processes[&self.session(key).slot].host();
+        let outlives = host.is_some_and(|host| host.version.calls_outlive_turns());
         let session = self.session_mut(key);
         let mut running = session.running.take()?;
         // The notice of the end says so.
@@ -46,8 +48,10 @@ impl Hub {
         row.last_outcome = Some(outcome.word().to_owned());
         session.why_cut_off = outcome.reason().map(str::to_owned);
         let row = session.row.edit();
-        // No update will close the calls that the agent left open, and they must not fail later.
-        row.open_tools.clear();
+        if !outlives {
+            // No update will close the calls that the agent left open, and they must not fail later.
+            row.open_tools.clear();
+        }
         row.updated = now;
         let calls = std::mem::take(&mut session.calls);
         session.activity.end_turn();

@@ -135,6 +135,11 @@ pub(super) fn doing(session: &SessionInfo, now: u64) -> Text {
         let left = human::duration(until.saturating_sub(now));
         return Text::of(Role::Warning, text!("waits {} for the end of a usage limit", left));
     }
+    if let (TurnState::Idle, [work, more @ ..]) = (session.turn.state, &session.background[..]) {
+        let more = (!more.is_empty()).then(|| text!(" +{}", more.len()));
+        let said = text!("{}{}", work.title.as_ref().unwrap_or(&work.id), more);
+        return Text::of(Role::Dim, "in the background: ").and(Role::Plain, said);
+    }
     let Some(doing) = &session.doing else {
         let words = match (session.state, session.turn.state) {
             (SessionState::Restoring, _) => "comes back",
