@@ -158,6 +158,19 @@ fn added_content_grows_in_steps_until_the_turn_ends() {
 }
 
 #[test]
+fn old_content_of_a_call_is_forgotten() {
+    let mut t = Translator::default();
+    let items: Vec<_> = (0..100_000).map(|n| text(&n.to_string())).collect();
+    let whole = updates(&mut t, &call(json!({"status": "failed", "content": items})));
+    assert_eq!(whole[0]["content"], json!(items));
+    let more = json!({"sessionUpdate": "tool_call_content_chunk", "toolCallId": "c",
+        "content": text("last")});
+    let kept = updates(&mut t, &more)[0]["content"].as_array().expect("a list").clone();
+    assert!((1000..10_000).contains(&kept.len()), "{}", kept.len());
+    assert_eq!(kept[kept.len() - 2..], [text("99999"), text("last")]);
+}
+
+#[test]
 fn terminals_show_whole_characters_and_the_end() {
     let mut t = Translator::default();
     let shown = |t: &mut Translator, of: &Value| match &*updates(t, of) {

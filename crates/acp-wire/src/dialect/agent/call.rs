@@ -43,6 +43,17 @@ enum Item {
     Terminal(String),
 }
 
+impl Item {
+    /// Roughly what it takes in memory.
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Item::Plain(item) => item.len(),
+                Item::Terminal(id) => id.len(),
+            }
+    }
+}
+
 impl Call {
     /// The content as version 1 has it, which counts as shown now. `None`: only terminals without output.
     fn content(&mut self, terminals: &mut Terminals) -> Option<Bytes> {
@@ -50,9 +61,13 @@ impl Call {
         self.terminals().for_each(|id| terminals.set_shown(id));
         (self.shown, self.news) = (items.iter().map(Bytes::len).sum(), 0);
         let content = (!items.is_empty() || self.content.is_empty()).then(|| list_of(items));
-        while self.bytes() > KEPT {
-            self.content.remove(0);
-        }
+        let mut bytes: usize = self.content.iter().map(Item::bytes).sum();
+        let gone = self.content.iter().take_while(|item| {
+            let is_gone = bytes > KEPT;
+            bytes -= item.bytes();
+            is_gone
+        });
+        self.content.drain(..gone.count());
         content
     }
 
@@ -67,14 +82,6 @@ impl Call {
     fn set_content(&mut self, call: &Bytes) {
         let items = items_at(call, &["content"]).unwrap_or_default();
         self.content = items.iter().flat_map(item_from_v2).collect();
-    }
-
-    fn bytes(&self) -> usize {
-        let of = |item: &Item| match item {
-            Item::Plain(item) => item.len(),
-            Item::Terminal(id) => id.len(),
-        };
-        self.content.iter().map(of).sum()
     }
 
     fn has_news(&self, terminals: &Terminals) -> bool {
