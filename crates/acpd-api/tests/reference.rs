@@ -17,6 +17,12 @@ Generated from the crate `acpd-api`; [protocol.md](protocol.md) explains how to 
 \"Under an agent\" says what a [client under an agent](protocol.md#under-an-agent) may do.
 ";
 
+/// Types of other crates, with their files.
+const BORROWED: [(&str, &str); 2] = [
+    ("acp-wire/src/version.rs", "Version"),
+    ("acp-wire/src/dialect/agent/background.rs", "WorkKind"),
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -42,8 +48,11 @@ fn reference_is_generated() {
 /// All public types that are JSON, by name.
 fn read_types() -> BTreeMap<String, Item> {
     let mut types = BTreeMap::new();
-    for entry in fs::read_dir(root().join("crates/acpd-api/src")).unwrap() {
-        let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+    let own = fs::read_dir(root().join("crates/acpd-api/src")).unwrap();
+    let own = own.map(|entry| entry.unwrap().path());
+    for path in own.chain(BORROWED.map(|(file, _)| root().join("crates").join(file))) {
+        let text = fs::read_to_string(&path).unwrap();
+        let borrowed = BORROWED.iter().find(|(file, _)| path.ends_with(file));
         for item in syn::parse_file(&text).unwrap().items {
             let (name, attrs) = match &item {
                 Item::Struct(item) if matches!(item.fields, Fields::Named(_)) => {
@@ -56,7 +65,7 @@ fn read_types() -> BTreeMap<String, Item> {
                 attr.path().is_ident("derive")
                     && attr.to_token_stream().to_string().contains("Serialize")
             });
-            if is_json {
+            if is_json && borrowed.is_none_or(|(_, wanted)| name == wanted) {
                 types.insert(name.to_string(), item);
             }
         }
@@ -210,7 +219,9 @@ fn write_type(text: &mut String, item: &Item, types: &BTreeMap<String, Item>) {
                 if is_reason { (" `acpctl` exits with |", " --- |") } else { ("", "") };
             writeln!(text, "\n| {head} | meaning |{more}\n| --- | --- |{line}").unwrap();
             for variant in &item.variants {
-                let name = renamed(&variant.ident.to_string(), rule.as_deref());
+                let own = serde(&variant.attrs, "rename");
+                let name =
+                    own.unwrap_or_else(|| renamed(&variant.ident.to_string(), rule.as_deref()));
                 let mut meaning = doc(&variant.attrs);
                 if let Fields::Unnamed(_) = &variant.fields {
                     for field in &variant.fields {
