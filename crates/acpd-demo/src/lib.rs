@@ -49,7 +49,7 @@ pub fn run(options: Options) -> ExitCode {
         complain(&format!("cannot ignore SIGTERM: {error}"));
         return ExitCode::from(2);
     }
-    let wire = match Wire::new(options.record.as_deref()) {
+    let wire = match Wire::new(Box::new(std::io::stdout()), options.record.as_deref()) {
         Ok(wire) => wire,
         Err(error) => {
             complain(&format!("cannot open the record: {error}"));

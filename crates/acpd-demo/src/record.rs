@@ -43,7 +43,7 @@ mod tests {
     fn a_line_that_a_kill_has_cut_off_hides_no_other() {
         let path = std::env::temp_dir().join(format!("acpd-record-{}", std::process::id()));
         std::fs::write(&path, "{\"").expect("a folder for it");
-        Wire::new(Some(&path)).expect("a record").event("start");
+        Wire::new(Box::new(std::io::sink()), Some(&path)).expect("a record").event("start");
         let lines = read_record(&path);
         std::fs::remove_file(&path).expect("no record is left");
         assert_eq!(lines.iter().map(|line| line.line.as_str()).collect::<Vec<_>>(), ["start"]);

@@ -104,13 +104,7 @@ pub(crate) fn replay(session: &str, extra_turns: u32, stored: &Stored) -> Vec<Va
     let entries = extra.chain(stored.messages.iter().cloned()).enumerate();
     entries
         .flat_map(|(n, entry)| {
-            let (kind, blocks) = match entry {
-                Entry::User { prompt } => ("user_message_chunk", prompt),
-                Entry::Agent { text } => {
-                    ("agent_message_chunk", vec![json!({"type": "text", "text": text})])
-                }
-                Entry::Session { .. } | Entry::Settings { .. } => ("", Vec::new()),
-            };
+            let (kind, blocks) = entry.content();
             let id = format!("replay-{n}");
             blocks
                 .into_iter()

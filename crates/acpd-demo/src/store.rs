@@ -7,7 +7,7 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::settings::Settings;
 
@@ -18,6 +18,19 @@ pub(crate) enum Entry {
     Settings { settings: Settings },
     User { prompt: Vec<Value> },
     Agent { text: String },
+}
+
+impl Entry {
+    /// The blocks of a message, and the kind of their chunks.
+    pub(crate) fn content(self) -> (&'static str, Vec<Value>) {
+        match self {
+            Entry::User { prompt } => ("user_message_chunk", prompt),
+            Entry::Agent { text } => {
+                ("agent_message_chunk", vec![json!({"type": "text", "text": text})])
+            }
+            Entry::Session { .. } | Entry::Settings { .. } => ("", Vec::new()),
+        }
+    }
 }
 
 #[derive(Debug, Default)]

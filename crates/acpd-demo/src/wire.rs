@@ -1,7 +1,7 @@
 //! JSON-RPC lines on stdout, shared by all turns.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -72,20 +72,20 @@ pub(crate) fn update(session: &str, update: Value) -> Value {
 }
 
 pub(crate) struct Wire {
-    out: Mutex<()>,
+    out: Mutex<Box<dyn Write + Send>>,
     /// The record, and the number of its lines. Each line is one write before the agent acts on it, so that it is there
     /// even if the process dies.
     record: Option<Mutex<(File, u64)>>,
 }
 
 impl Wire {
-    pub(crate) fn new(record: Option<&Path>) -> io::Result<Self> {
+    pub(crate) fn new(out: Box<dyn Write + Send>, record: Option<&Path>) -> io::Result<Self> {
         let open = |path: &Path| {
             let path = path.to_string_lossy().replace("%p", &std::process::id().to_string());
             OpenOptions::new().create(true).append(true).open(path)
         };
         let record = record.map(open).transpose()?.map(|file| Mutex::new((file, 0)));
-        Ok(Self { out: Mutex::new(()), record })
+        Ok(Self { out: Mutex::new(out), record })
     }
 
     pub(crate) fn send(&self, message: &Value) {
@@ -94,10 +94,9 @@ impl Wire {
 
     /// Writes raw bytes. A reader that is gone is ignored: stdin ends with it.
     pub(crate) fn send_raw(&self, bytes: &[u8]) {
-        let _guard = lock(&self.out);
+        let mut out = lock(&self.out);
         self.note(Direction::Out, bytes);
-        let mut stdout = std::io::stdout().lock();
-        let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
+        let _ = out.write_all(bytes).and_then(|()| out.flush());
     }
 
     pub(crate) fn received(&self, line: &[u8]) {
