@@ -1,4 +1,4 @@
-//! The agent `demo`: a scripted ACP v1 agent on stdio, without a model. It echoes, remembers, and
+//! The agent `demo`: a scripted ACP agent on stdio, without a model. It echoes, remembers, and
 //! does what the verbs in a prompt say (`[slow 5]`, `[ask]`, `[crash]`; all are in `verbs.rs`).
 //!
 //! The main thread reads and answers; each turn has a thread of its own.
@@ -11,6 +11,7 @@ mod settings;
 mod store;
 mod tool_server;
 mod turn;
+mod version2;
 mod wire;
 
 use std::collections::HashMap;
@@ -105,6 +106,7 @@ struct Agent {
     received: Mutex<HashMap<String, u32>>,
     /// The client understands boolean options.
     boolean_options: AtomicBool,
+    speaks_v2: AtomicBool,
     next_request: AtomicU64,
     next_session: AtomicU64,
 }
@@ -119,6 +121,7 @@ impl Agent {
             asked: Mutex::default(),
             received: Mutex::default(),
             boolean_options: AtomicBool::default(),
+            speaks_v2: AtomicBool::default(),
             next_request: AtomicU64::default(),
             next_session: AtomicU64::default(),
         }
@@ -172,6 +175,9 @@ impl Agent {
     }
 
     fn notification(&self, method: &str, params: &Value) {
+        if self.speaks_v2() {
+            return self.notification_v2(method, params);
+        }
         if method == "session/cancel"
             && let Ok(session) = self.session(params)
         {
@@ -190,12 +196,15 @@ impl Agent {
     }
 
     fn request(self: &Arc<Self>, id: &Value, method: &str, params: &Value) {
+        if self.speaks_v2() && method != "initialize" {
+            return self.request_v2(id, method, params);
+        }
         let flags = &self.options.flags;
         // Messages that follow the result.
         let mut after = Vec::new();
         let outcome = match method {
             "initialize" if flags.silent_start => return,
-            "initialize" => Ok(self.initialize(params)),
+            "initialize" => Ok(self.negotiate(params)),
             "logout" => self.logout(),
             "authenticate" => self.authenticate(params),
             "session/new" => self.new_session(params, &mut after),
@@ -433,14 +442,28 @@ impl Agent {
             .ok_or_else(|| Failure::invalid_params("prompt is missing"))?
             .clone();
         let mut state = lock(&session.state);
+        if state.turn.is_some() && self.speaks_v2() {
+            state.work.hold(id, prompt);
+            return Ok(());
+        }
         if state.turn.is_some() {
             return Err(Failure::internal("a turn is already running"));
         }
-        self.store_prompt(&session, &mut state, &prompt).map_err(cannot("store the prompt"))?;
+        self.begin_turn(&session, &mut state, id, prompt)
+    }
+
+    fn begin_turn(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        state: &mut State,
+        id: &Value,
+        prompt: Vec<Value>,
+    ) -> Result<(), Failure> {
+        self.store_prompt(session, state, &prompt).map_err(cannot("store the prompt"))?;
         let (sender, inbox) = mpsc::channel();
         let turn = Turn {
             agent: Arc::clone(self),
-            session: Arc::clone(&session),
+            session: Arc::clone(session),
             history: state.prompts.len(),
             inbox,
             sender: sender.clone(),
@@ -453,12 +476,31 @@ impl Agent {
             prompt,
         };
         state.prompts.push(prompt_text(&turn.prompt));
+        if self.speaks_v2() {
+            self.insert(&session.id, state, id, &turn);
+        }
         let request = id.clone();
         std::thread::Builder::new()
             .spawn(move || turn.run(&request))
             .map_err(cannot("start the turn"))?;
         state.turn = Some(sender);
         Ok(())
+    }
+
+    /// Reports the end of a turn and lets the next one in.
+    fn end_turn(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        request: &Value,
+        outcome: Result<Value, Failure>,
+    ) {
+        let mut state = lock(&session.state);
+        state.turn = None;
+        if self.speaks_v2() {
+            return self.settle(session, &mut state, outcome);
+        }
+        drop(state);
+        self.wire.send(&response(request, outcome));
     }
 
     /// Takes a message into the running turn; begins no turn with it.

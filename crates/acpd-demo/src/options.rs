@@ -2,7 +2,7 @@ use std::num::ParseIntError;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Parser};
+use clap::{Args, Parser, ValueEnum};
 
 /// The scripted agent.
 #[derive(Clone, Debug, Parser)]
@@ -32,6 +32,13 @@ pub(crate) struct Flags {
     /// initialize answers this protocol version.
     #[arg(long)]
     pub(crate) protocol: Option<u16>,
+    /// A client that asks for version 2 gets it, with its messages in the order of this agent.
+    #[arg(long, value_name = "AGENT", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "claude")]
+    pub(crate) v2: Option<MessageOrder>,
+    /// With v2: `replay_complete` follows each replay.
+    #[arg(long)]
+    pub(crate) replay_complete: bool,
     /// MCP servers that are reached by HTTP are taken.
     #[arg(long)]
     pub(crate) mcp_http: bool,
@@ -62,7 +69,7 @@ pub(crate) struct Flags {
     /// Half of the replay follows the response.
     #[arg(long)]
     pub(crate) late_replay: bool,
-    /// N made-up turns come before the true history.
+    /// N made-up turns come before the true history (version 1 only).
     #[arg(long, value_name = "N")]
     pub(crate) replay_turns: Option<u32>,
 
@@ -87,6 +94,16 @@ pub(crate) struct Flags {
     /// Records other processes with its ACPD_AGENT_MARK in their environment.
     #[arg(long)]
     pub(crate) look_around: bool,
+}
+
+/// Order of the messages of version 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MessageOrder {
+    /// `user_message`, answer, `running`. Thoughts have the id of the message after them; a prompt
+    /// that waits cannot be withdrawn.
+    Claude,
+    /// `running`, a chunk for each block, answer.
+    Codex,
 }
 
 /// The nth receipt of a method, from 1: `METHOD[:NTH]`.

@@ -1,7 +1,9 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 use std::sync::mpsc::Sender;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use crate::settings::Settings;
@@ -44,6 +46,32 @@ pub(crate) struct State {
     /// Set with the first prompt.
     pub(crate) on_disk: bool,
     pub(crate) turn: Option<Sender<Signal>>,
+    pub(crate) work: Work,
+}
+
+/// State of a session that only version 2 has.
+#[derive(Default)]
+pub(crate) struct Work {
+    /// Request ids and prompts that wait for the end of the turn.
+    pub(crate) held: VecDeque<(Value, Vec<Value>)>,
+    /// Last state that was sent; idle if none was.
+    pub(crate) activity: Option<&'static str>,
+    /// Terminals that run in the background. Each state has the list once it has been sent.
+    pub(crate) background: Option<Vec<String>>,
+    /// Those that start at the end of the turn, with the number of their lines.
+    pub(crate) starting: Vec<(String, u64)>,
+    /// The `session/close` that is answered at the end of the turn.
+    pub(crate) closing: Option<Value>,
+}
+
+impl Work {
+    pub(crate) fn hold(&mut self, request: &Value, prompt: Vec<Value>) {
+        self.held.push_back((request.clone(), prompt));
+    }
+
+    pub(crate) fn runs(&self, terminal: &str) -> bool {
+        self.background.iter().flatten().any(|id| id == terminal)
+    }
 }
 
 impl Session {
@@ -89,6 +117,12 @@ pub(crate) fn commands_update(session: &str) -> Value {
 
 pub(crate) fn chunk(session: &str, kind: &str, content: &Value, message_id: &str) -> Value {
     update(session, json!({"sessionUpdate": kind, "content": content, "messageId": message_id}))
+}
+
+/// The line of a number, as output of a terminal.
+pub(crate) fn terminal_output(terminal: &str, line: u64) -> Value {
+    let data = BASE64_STANDARD.encode(format!("line {line}\n"));
+    json!({"sessionUpdate": "terminal_output_chunk", "terminalId": terminal, "data": data})
 }
 
 /// The conversation as updates. Message ids differ from those of the live turn, which ACP v1 allows

@@ -13,7 +13,7 @@ use verbs::parse;
 use crate::Agent;
 use crate::session::{Session, Signal, chunk, tags, title};
 use crate::store::{Entry, prompt_text};
-use crate::wire::{Failure, lock, response, update};
+use crate::wire::{Failure, lock, update};
 
 const POLL: Duration = Duration::from_millis(5);
 
@@ -59,7 +59,7 @@ impl Turn {
                 "outputTokens": output});
         }
         self.finish();
-        self.agent.wire.send(&response(request, outcome));
+        self.agent.end_turn(&self.session, request, outcome);
     }
 
     fn play(&mut self) -> Step {
@@ -78,7 +78,7 @@ impl Turn {
         Step::Continue(())
     }
 
-    /// Stores the answer, sends the messages that end each turn, and lets the next turn in.
+    /// Stores the answer and sends the messages that end each turn.
     fn finish(&mut self) {
         if !self.answer.is_empty() {
             let entry = Entry::Agent { text: self.answer.clone() };
@@ -97,17 +97,24 @@ impl Turn {
             usage["cost"] = json!({"amount": cost, "currency": "USD"});
         }
         self.update(usage);
-        lock(&self.session.state).turn = None;
     }
 
     fn request(&mut self, method: &str, params: Value) -> Step<Result<Value, Failure>> {
+        let params = match self.agent.before_request(&self.session, method, params) {
+            Ok(params) => params,
+            Err(failure) => return Step::Continue(Err(failure)),
+        };
         let id = self.agent.send_request(method, params, self.sender.clone());
         loop {
             match self.inbox.recv() {
-                Ok(Signal::Answer(answer)) => return Step::Continue(answer),
+                Ok(Signal::Answer(answer)) => {
+                    self.agent.after_request(&self.session);
+                    return Step::Continue(answer);
+                }
                 Ok(Signal::Steer(text)) => self.hear(&text),
                 Ok(Signal::Cancel) | Err(_) => {
                     lock(&self.agent.asked).remove(&id.to_string());
+                    self.agent.withdraw(&self.session, &id);
                     return cancelled();
                 }
             }
@@ -145,10 +152,11 @@ impl Turn {
 
     fn chunk(&self, kind: &str, text: &str) -> Value {
         let content = json!({"type": "text", "text": text});
-        chunk(&self.session.id, kind, &content, &format!("{kind}-{}", self.history))
+        chunk(&self.session.id, kind, &content, &self.agent.message_id(kind, self.history))
     }
 
     fn update(&self, body: Value) {
+        let body = self.agent.dialect(body);
         self.agent.wire.send(&update(&self.session.id, body));
     }
 }

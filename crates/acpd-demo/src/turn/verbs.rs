@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{End, POLL, Step, Turn, fail};
-use crate::session::COMMANDS;
+use crate::session::{COMMANDS, terminal_output};
 use crate::tool_server::ToolServer;
 use crate::wire::{Failure, lock};
 
@@ -162,6 +162,11 @@ fn verb(inner: &str) -> Option<Verb> {
             let words = [call, file].map(str::to_owned);
             verb_of(words, |turn, [call, file]| turn.terminal(&call, &file))
         }
+        // `[foreground N]`: a command in a terminal of the agent that prints N lines, one each 100 ms
+        // (version 2 only).
+        "foreground" => verb_of(arg.parse().ok()?, Turn::foreground),
+        // `[background N]`: the same, but its lines follow the end of the turn.
+        "background" => verb_of(arg.parse().ok()?, Turn::background),
         // `[mcp-tool SERVER FILE]`: calls a tool of an MCP server that the agent starts; the file has
         // its name and arguments. A cancelled turn ends without notifying the server.
         "mcp-tool" => {
@@ -331,6 +336,45 @@ impl Turn {
         }
         self.say(&format!("terminal {call}: {answer}\n"));
         Step::Continue(())
+    }
+
+    fn foreground(&mut self, lines: u64) -> Step {
+        let (call, terminal) = self.open_terminal(lines, Value::Null)?;
+        let step = (1..=lines).try_for_each(|line| {
+            self.update(terminal_output(&terminal, line));
+            self.wait(SLOW)
+        });
+        let (exit, status) = match step {
+            Step::Continue(()) => (json!({"exitCode": 0}), "completed"),
+            Step::Break(_) => (json!({}), "failed"),
+        };
+        self.update(json!({"sessionUpdate": "terminal_update", "terminalId": terminal,
+            "exitStatus": exit}));
+        self.tool_update(&call, status);
+        step
+    }
+
+    fn background(&mut self, lines: u64) -> Step {
+        let (call, terminal) = self.open_terminal(lines, json!({"cancel": {}}))?;
+        self.tool_update(&call, "completed");
+        self.agent.add_background(&self.session, &terminal, lines);
+        self.say(&format!("in the background: {terminal}\n"));
+        Step::Continue(())
+    }
+
+    /// Reports a terminal and the call that shows it; returns the ids of the call and the terminal.
+    fn open_terminal(&mut self, lines: u64, capabilities: Value) -> Step<(String, String)> {
+        if !self.agent.speaks_v2() {
+            return Step::Break(End::Fail(Failure::internal("terminals need version 2")));
+        }
+        let terminal = format!("terminal-{}-{}", self.history, self.tools + 1);
+        self.update(json!({"sessionUpdate": "terminal_update", "terminalId": terminal,
+            "command": format!("count to {lines}"), "capabilities": capabilities}));
+        let call = self.open_tool("Run a command");
+        self.update(json!({"sessionUpdate": "tool_call_update", "toolCallId": call,
+            "kind": "execute", "status": "in_progress",
+            "content": [{"type": "terminal", "terminalId": terminal}]}));
+        Step::Continue((call, terminal))
     }
 
     fn open_tool(&mut self, title: &str) -> String {
