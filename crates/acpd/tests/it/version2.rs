@@ -1,6 +1,6 @@
-//! Clients of version 2 of the protocol, through `acpctl acp`.
+//! Clients of version 2 of the protocol, through `acpctl acp`, and agents of version 2.
 
-use acpd_test::harness::{Client, Config, TestEnv, signal};
+use acpd_test::harness::{Agent, Client, Config, TestEnv, signal, until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -13,7 +13,16 @@ fn hello(editor: &mut Client) -> Value {
 
 /// A home that serves version 2, too.
 fn newest() -> TestEnv {
-    home_with(&Config::new([echo()]).daemon("protocols", r#"["1", "2"]"#))
+    newest_with(echo())
+}
+
+fn newest_with(agent: Agent) -> TestEnv {
+    home_with(&Config::new([agent]).daemon("protocols", r#"["1", "2"]"#))
+}
+
+/// An agent that speaks version 2, in the order of messages of this one.
+fn second(order: &str) -> Agent {
+    echo().flags(&format!("v2={order} replay-complete")).set("protocol", "\"auto\"")
 }
 
 /// Returns the id.
@@ -53,7 +62,12 @@ fn conversation(editor: &Client) -> Vec<(String, String, String)> {
 
 #[test]
 fn conversation_continues_after_daemon_is_killed() {
-    let env = newest();
+    for agent in [echo(), second("claude"), second("codex")] {
+        conversation_continues(&newest_with(agent));
+    }
+}
+
+fn conversation_continues(env: &TestEnv) {
     let (bridge, mut editor) = env.bridge(&["echo"]);
     let known = hello(&mut editor);
     assert_eq!(
@@ -137,4 +151,27 @@ fn version_2_is_off_by_default() {
     assert_eq!(known["agentCapabilities"]["loadSession"], true);
     drop(editor);
     bridge.finish().success();
+}
+
+#[test]
+fn work_in_the_background_outlives_its_turn_and_the_daemon() {
+    let env = home([second("claude")]);
+    let run = |text: &str| env.acpctl(&["run", "-a", "echo", "-s", "work", text]).success();
+    let said = run("say #one [background 1000]");
+    assert!(said.stdout().contains("in the background"), "{said:?}");
+    let agent = env.agent("echo");
+    assert_eq!(agent["protocol"], "2");
+    let pid = agent["pid"].clone();
+    let work = |env: &TestEnv| env.session("work")["background"].clone();
+    assert_eq!(work(&env)[0]["kind"], "terminal");
+    let listed = env.acpctl(&["ps"]).success();
+    assert!(listed.stdout().contains("1 in background"), "{listed:?}");
+
+    env.kill_daemon();
+    assert!(run("say #two").stdout().contains("tags=one,two"));
+    assert_eq!(env.agent("echo")["pid"], pid);
+    assert_eq!(work(&env)[0]["kind"], "terminal");
+    env.acpctl(&["cancel", "work", "--background"]).success();
+    until("the end of the work", || work(&env).is_null().then_some(()));
+    env.acpctl(&["cancel", "work", "--background"]).code(1);
 }
