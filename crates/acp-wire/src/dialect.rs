@@ -1,5 +1,5 @@
-//! Conversions between acpd's own form of lines, version 1, and the lines of a client that speaks
-//! version 2, for agents that speak version 1.
+//! Conversions between acpd's own form of lines, version 1, and the lines of clients and agents that
+//! speak version 2. For clients:
 //!
 //! | version 1 | version 2 |
 //! | --- | --- |
@@ -15,7 +15,7 @@
 //! | `session/load` | `session/resume` with `replayFrom` |
 //! | `_meta._acpd.idempotencyKey` of a prompt | `idempotencyKey` |
 //!
-//! Each conversion is a function of the line alone. Lines are valid JSON, as after
+//! Each conversion for a client is a function of the line alone; an agent has a [`Translator`]. Lines are valid JSON, as after
 //! [`parse`](crate::parse), and are changed by splicing: members that are unknown here pass as they
 //! are.
 
@@ -46,6 +46,11 @@ pub use setup::initialized_to_v2;
 pub use update::{message_id, update_to_v2};
 
 impl Version {
+    /// What makes an agent of this version one of version 1; `None` if it is one.
+    pub fn translator(self) -> Option<Box<Translator>> {
+        (self == Version::V2).then(Box::default)
+    }
+
     /// Converts an agent's question for a client; see [`question_to_v2`].
     pub fn question(self, line: Bytes, turn: u64) -> Bytes {
         match self {

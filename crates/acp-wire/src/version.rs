@@ -4,8 +4,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dialect::Translator;
-
 /// A version of the protocol that acpd speaks.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -54,11 +52,6 @@ impl Version {
     /// Tool calls may go on when a turn has ended.
     pub fn calls_outlive_turns(self) -> bool {
         self == Version::V2
-    }
-
-    /// What makes an agent of this version one of version 1; `None` if it is one.
-    pub fn translator(self) -> Option<Box<Translator>> {
-        (self == Version::V2).then(Box::default)
     }
 
     /// The number of the version.

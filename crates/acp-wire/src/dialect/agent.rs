@@ -403,6 +403,11 @@ fn notification(session: &str, update: &Value) -> Bytes {
     build::notification("session/update", &json!({"sessionId": session, "update": update}))
 }
 
+/// An item of a tool call's content.
+fn text_item(text: &str) -> Bytes {
+    json!({"type": "content", "content": {"type": "text", "text": text}}).to_string().into()
+}
+
 /// The answer that version 1 gives at the end of a turn.
 fn end_of_turn(id: &Id, stop: &str, idle: &Bytes) -> Bytes {
     if stop == "error" {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::patch::diffs_from_v2;
 use super::terminal::Terminals;
-use super::{id_at, recent};
+use super::{id_at, recent, text_item};
 use crate::dialect::objects::{
     is_null, items_at, list_of, members, object_of, quoted, value_at, with_default,
 };
@@ -248,8 +248,4 @@ fn item_from_v2(item: &Bytes) -> Vec<Item> {
         // A copy, which does not keep the whole line.
         _ => vec![Item::Plain(Bytes::copy_from_slice(item))],
     }
-}
-
-pub(super) fn text_item(text: &str) -> Bytes {
-    json!({"type": "content", "content": {"type": "text", "text": text}}).to_string().into()
 }

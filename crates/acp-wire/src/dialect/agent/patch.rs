@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde_json::json;
 
-use super::call::text_item;
+use super::text_item;
 use crate::dialect::objects::{items_at, value_at};
 use crate::{lossy_at, set_member, str_at};
 

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use serde_json::json;
 
-use super::call::{Calls, call_from_v2, text_item};
+use super::call::{Calls, call_from_v2};
 use super::terminal::Terminals;
+use super::text_item;
 use crate::dialect::objects::{convert_items, items_at, list_of, object_at, quoted, with_default};
 use crate::{locate, lossy_at, remove_member, set_member, str_at};
 
