@@ -42,7 +42,9 @@ fn end_background(found: &SessionInfo, connection: &mut Connection, ui: &mut Ui)
     let done: CancelResult = connection.call(method::SESSION_CANCEL, &params)?;
     let (name, agent) = (done.session.handle(), &done.session.agent);
     let (asked, all) = (done.background.unwrap_or_default(), done.session.background.len());
-    ui.say(text!("asked {} to end {} of {}", agent, counted(asked, "command or task"), name));
+    if asked > 0 {
+        ui.say(text!("asked {} to end the work in the background of {}", agent, name));
+    }
     if (asked as usize) < all {
         let word = shell_word(agent);
         let text = text!("{} cannot end the rest alone", agent);
