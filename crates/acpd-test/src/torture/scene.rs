@@ -70,8 +70,8 @@ restart_budget = 1000
 ready_after = "1ms"
 "#
         .to_owned();
-        for agent in AGENTS {
-            let command = json!([
+        for (agent, version) in AGENTS.iter().zip([None, Some("--v2=claude"), Some("--v2=codex")]) {
+            let mut command = json!([
                 self.home.program("acpd-scripted-agent"),
                 "--look-around",
                 "--state",
@@ -79,9 +79,13 @@ ready_after = "1ms"
                 "--record",
                 self.ledger(agent),
             ]);
+            if let (Some(version), Some(command)) = (version, command.as_array_mut()) {
+                command.push(version.into());
+            }
             let mark = json!(self.mark(agent));
             let env = format!("env = {{ ACPD_AGENT_MARK = {mark} }}");
-            text.extend([&format!("[agents.{agent}]\ncommand = {command}\n"), &env, "\n"]);
+            let profile = format!("[agents.{agent}]\nprotocol = \"auto\"\ncommand = {command}\n");
+            text.extend([&profile, &env, "\n"]);
         }
         text
     }
