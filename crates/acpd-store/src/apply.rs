@@ -1,8 +1,8 @@
 //! Records in SQL, with the meaning of [`acpd_core::record::Snapshot::apply`]. The writer thread
 //! runs them, one `Apply` per transaction.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::ControlFlow;
 
 use acpd_api::Tokens;
@@ -21,7 +21,7 @@ pub(crate) struct Apply<'c> {
     /// Outside of the statement cache: nearly all records are events.
     insert_event: CachedStatement<'c>,
     /// Ends of the journals with new events.
-    journals: HashMap<SessionKey, JournalRow>,
+    journals: BTreeMap<SessionKey, JournalRow>,
     removed: Removed,
     /// Bytes of lines added to journals.
     written: u64,
@@ -45,7 +45,7 @@ impl<'c> Apply<'c> {
             "INSERT INTO events (key, pv, kind, at, line, origin, entity) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?;
-        let (journals, removed) = (HashMap::new(), Removed::default());
+        let (journals, removed) = (BTreeMap::new(), Removed::default());
         Ok(Apply { conn, insert_event, journals, removed, written: 0, room: PIECE })
     }
 
