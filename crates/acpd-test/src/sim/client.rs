@@ -25,8 +25,8 @@ use crate::rng::Rng;
 pub(super) struct Client {
     pub(super) ride: Option<Ride>,
     left: BTreeSet<String>,
-    /// Sessions that the resumed client follows because of its prompts, without having opened them:
-    /// until it has caught up, their lines could be taken for a replay.
+    /// Sessions that the client follows because of its prompts, without having opened them: until it
+    /// has caught up, their lines could be taken for a replay.
     followed: BTreeSet<String>,
     /// Sessions that the client may have opened, for this connection: a replay may come at any
     /// time, also behind other lines.
@@ -502,8 +502,13 @@ impl Client {
                     self.put(id, Place::At(after.unwrap_or(head).min(head)));
                 }
             }
-            // The turn may run after this answer, so its lines may come later.
-            Asked::Prompt { .. } if tells_no_outcome => {}
+            // The turn may run after this answer, so its lines may come later: also to a client that
+            // has left the session, which follows it again then.
+            Asked::Prompt { session, .. } | Asked::Steer { session, .. } if tells_no_outcome => {
+                if self.is_leaving(&session) || !self.places.contains_key(&session) {
+                    self.followed.insert(session);
+                }
+            }
             Asked::Prompt { session, text } if self.is_second() => {
                 self.prompt_inserted(&session, &text, line, store, truth)?;
             }
