@@ -18,12 +18,12 @@ pub fn locate(json: &[u8], path: &[&str]) -> Option<Range<usize>> {
     json::value(json, json::enter_path(json, path)?)
 }
 
-/// The session and the update's kind in the params of a notification, decoded. The scan does not go
-/// to the end of the update.
-pub fn session_and_kind(params: &[u8]) -> Option<(Cow<'_, str>, Option<Cow<'_, str>>)> {
-    let [session, update] = json::enter_each(params, 0, [SESSION, "update"]);
-    let decoded = |at| json::decode(text(&params[json::value(params, at)?])?);
-    let kind = update.and_then(|at| json::enter(params, at, "sessionUpdate"));
+/// The session and the update's kind in a notification's params. The scan ends after the kind.
+pub fn session_and_kind(params: &str) -> Option<(Cow<'_, str>, Option<Cow<'_, str>>)> {
+    let bytes = params.as_bytes();
+    let [session, update] = json::enter_each(bytes, 0, [SESSION, "update"]);
+    let decoded = |at| json::decode(params.get(json::value(bytes, at)?)?);
+    let kind = update.and_then(|at| json::enter(bytes, at, "sessionUpdate"));
     Some((decoded(session?)?, kind.and_then(decoded)))
 }
 

@@ -22,7 +22,7 @@ impl<'l> ReadLine<'l> {
         params: Option<&'l RawValue>,
         line: &'l Bytes,
     ) -> Option<ReadLine<'l>> {
-        let (session, kind) = session_and_kind(params?.get().as_bytes())?;
+        let (session, kind) = session_and_kind(params?.get())?;
         Some(ReadLine { method, session, kind, line })
     }
 
