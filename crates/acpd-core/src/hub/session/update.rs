@@ -72,7 +72,7 @@ impl Hub {
     ) {
         let is_user = update == Some("user_message_chunk");
         let now = self.cx.now;
-        let session = self.session_mut(key);
+        let session = self.sessions.session_mut(key);
         if session.is_restoring() {
             if self.take_replayed(key, (update, class), &line) {
                 return;
@@ -102,7 +102,7 @@ impl Hub {
                 _ => None,
             };
             if let Some(kind) = kind {
-                self.session_mut(key).activity.says(kind, now, &line);
+                session.activity.says(kind, now, &line);
             }
             self.note_failure(key, &line);
         } else {
