@@ -35,7 +35,7 @@ pub use frame::{Body, Frame, Framer};
 pub use head::Head;
 pub use id::Id;
 pub use legible::{is_legible, legible, read_legible};
-pub use locate::{count_at, locate, lossy_at, session_and_kind, str_at, strs_lossy_at};
+pub use locate::{count_at, locate, lossy_at, message_id, session_and_kind, str_at, strs_lossy_at};
 pub use method::{StateKey, UpdateClass, classify_update};
 pub use plain_words::plain_words;
 pub use splice::{remove_member, set_id, set_member, splice, with_one_outcome};

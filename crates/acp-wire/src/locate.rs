@@ -43,6 +43,13 @@ pub fn str_at<'a>(json: &'a [u8], path: &[&str]) -> Option<Cow<'a, str>> {
     json::decode(text(&json[locate(json, path)?])?)
 }
 
+/// The agent's `messageId` of an update. A line without its `I`, or an escape, is not walked.
+pub fn message_id(line: &[u8]) -> Option<Cow<'_, str>> {
+    let may_be = |at: usize| line[..at].ends_with(b"message") || line[at..].starts_with(br"\u");
+    memchr::memchr2_iter(b'I', b'\\', line).find(|at| may_be(*at))?;
+    str_at(line, &["params", "update", "messageId"])
+}
+
 /// The string at `path` for display, with U+FFFD for each lone surrogate. `None` if there is none.
 pub fn lossy_at<'a>(json: &'a [u8], path: &[&str]) -> Option<Cow<'a, str>> {
     decode_lossy(text(&json[locate(json, path)?])?)

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use acp_wire::{Id, locate, remove_member, set_id, set_member, str_at};
+use acp_wire::{Id, locate, message_id, remove_member, set_id, set_member, str_at};
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -182,6 +182,14 @@ proptest! {
             let decoded = str_at(&line, &path);
             prop_assert_eq!(decoded.as_deref(), text);
         }
+    }
+
+    #[test]
+    fn message_id_is_found_in_all_spellings(text in text(), dice in dice()) {
+        let update = json!({ "content": { "text": text }, "messageId": text });
+        let line = scribble(&json!({ "params": { "update": update } }), &dice);
+        let found = message_id(&line);
+        prop_assert_eq!(found.as_deref(), Some(&*text));
     }
 
     #[test]

@@ -386,7 +386,7 @@ pub enum Canceller {
     Acpd,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStage {
     /// Waits for earlier turns or for the session.
@@ -405,12 +405,12 @@ pub enum TurnStage {
 }
 
 /// A message that the next chunk may continue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenMessage {
     /// Position of its first line.
     pub first: Seq,
-    /// Hash of the kind of its updates.
-    pub update: u64,
+    /// The kind of its updates.
+    pub update: String,
     /// Hash of the agent's `messageId`.
     pub id: Option<u64>,
 }

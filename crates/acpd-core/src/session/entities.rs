@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use acp_wire::{UpdateClass, classify_update, str_at};
+use acp_wire::{UpdateClass, classify_update, message_id, str_at};
 
 use crate::hash::hash;
 use crate::ids::Seq;
@@ -28,8 +28,8 @@ impl Messages {
 
     /// Returns the session's message if the agent has named it: its chunks are known again. Others
     /// are known by the lines between them only.
-    pub(crate) fn named(&self) -> Option<OpenMessage> {
-        self.open.get(&None).copied().filter(|open| open.id.is_some())
+    pub(crate) fn named(&self) -> Option<&OpenMessage> {
+        self.open.get(&None).filter(|open| open.id.is_some())
     }
 
     /// Returns the entity of the next line. `update`: the kind of the update, if the caller has read
@@ -58,7 +58,7 @@ impl Messages {
         let child = (kind == EventKind::Child).then(session);
         match classify_update(&update) {
             UpdateClass::Conversation => {
-                let (update, id) = (hash(&update), member(line, "messageId").map(|id| hash(&id)));
+                let id = message_id(line).map(|id| hash(&id));
                 let open = self.open.get(&child);
                 if let Some(open) = open.filter(|open| open.update == update && open.id == id) {
                     return Some(open.first);
@@ -67,6 +67,7 @@ impl Messages {
                 if self.open.len() > MOST {
                     self.open.clear();
                 }
+                let update = update.into_owned();
                 self.open.insert(child, OpenMessage { first: seq, update, id });
                 Some(seq)
             }

@@ -46,7 +46,7 @@ fn a_prompt_in_line_is_still_in_line_for_the_next_daemon() {
     bench.prompt(a, &json!(1), "s", "one");
     bench.start_turn(a, 2, "s", "two");
     bench.reboot();
-    let turns: Vec<_> = bench.snapshot.turns.values().map(|turn| turn.state).collect();
+    let turns: Vec<_> = bench.snapshot.turns.values().map(|turn| turn.state.clone()).collect();
     assert_eq!(turns, [TurnStage::Queued]);
     bench.end_process();
     assert_eq!(prompt_text(&bench.bring_back("session/resume")), "two");

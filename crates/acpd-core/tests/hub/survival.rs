@@ -109,7 +109,7 @@ fn a_prompt_in_line_stays_in_line_and_its_sender_is_answered() {
     let (mut bench, first) = working();
     bench.prompt(FIRST, &json!(3), "s", "more");
     bench.reboot();
-    let turns: Vec<_> = bench.snapshot.turns.values().map(|turn| turn.state).collect();
+    let turns: Vec<_> = bench.snapshot.turns.values().map(|turn| turn.state.clone()).collect();
     assert!(matches!(turns[..], [TurnStage::Dispatched { .. }, TurnStage::Queued]));
     bench.end_turn(&first);
     bench.answers("session/prompt", &json!({"stopReason":"max_tokens"}));

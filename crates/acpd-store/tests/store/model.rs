@@ -340,7 +340,7 @@ fn turn_row() -> impl Strategy<Value = TurnRow> {
     let state = prop_oneof![
         Just(TurnStage::Queued),
         (host(), 0..6_u64, 0..6_u64).prop_map(|(host, chunk, message)| {
-            let open = OpenMessage { first: message, update: chunk, id: Some(chunk) };
+            let open = OpenMessage { first: message, update: chunk.to_string(), id: Some(chunk) };
             let open = (chunk > 2).then_some(open);
             TurnStage::Dispatched { host, chunk, message, open }
         }),

@@ -167,7 +167,7 @@ impl Hub {
     pub(crate) fn save_turn(&mut self, key: SessionKey, line: Option<Bytes>) {
         let Session { row, running, messages, .. } = self.session(key);
         let (Some(host), Some(running)) = (row.host, running) else { return };
-        let open = messages.named().filter(|_| self.cx.config.newest.names_messages());
+        let open = messages.named().filter(|_| self.cx.config.newest.names_messages()).cloned();
         let (chunk, message) = (running.chunk, running.message);
         let state = TurnStage::Dispatched { host, chunk, message, open };
         let (ticket, cancelling) = (running.prompt.ticket, running.work.canceller());

@@ -149,8 +149,7 @@ impl Hub {
             return;
         }
         let session = self.session(key);
-        let begins = || session.messages.named().is_some_and(|open| open.first == session.head);
-        if session.running.is_some() && begins() {
+        if session.messages.named().is_some_and(|open| open.first == session.head) {
             self.save_turn(key, None);
         }
     }
