@@ -41,7 +41,7 @@ fn idle(stop: &str) -> Value {
 /// What the engine hears of a line: the lines, and `{"inserted": ID}`.
 fn heard(translator: &mut Translator, agent: &Value) -> Value {
     let heard = translator.from_agent(&line(agent)).into_iter().map(|heard| match heard {
-        Heard::Line(line) => value(&line),
+        Heard::Line(line) | Heard::Part(line) => value(&line),
         Heard::Inserted(id) => json!({ "inserted": id }),
         Heard::Background { session, work } => json!({"session": session, "background": work}),
     });
@@ -224,20 +224,70 @@ fn questions_show_the_whole_call() {
         "content": [diff_v1]});
     assert_eq!(lines, [update(&shown)]);
     assert_eq!(call["content"], json!([text("Run?"), diff_v1]));
+    // A call that is known keeps what the question does not repeat.
     let (lines, call) = ask(&of_call(json!({"toolCallId": "c"})), Some("why"));
-    assert_eq!((lines.len(), &call["title"]), (0, &json!("Run?")));
-    assert_eq!(call["content"], json!([text("why"), diff_v1]));
+    assert_eq!((lines.len(), call.get("title")), (0, None));
+    assert_eq!(call["content"], json!([text("Run?"), text("why"), diff_v1]));
     let terminal = json!({"type": "terminal", "terminalId": "t"});
     let (_, call) =
         ask(&of_call(json!({"toolCallId": "c", "title": "Run?", "content": [terminal]})), None);
     assert_eq!(call, json!({"toolCallId": "c", "title": "Run?"}));
-    let (_, call) = ask(&json!({"type": "command", "command": "ls", "cwd": "/"}), None);
+    let command = json!({"type": "command", "command": "ls", "cwd": "/", "env": {"A": "1"}});
+    let (_, call) = ask(&command, None);
     assert_eq!(
         call,
-        json!({"toolCallId": "question", "title": "ls", "kind": "execute",
-        "rawInput": {"command": "ls", "cwd": "/"}, "content": [text("Run?")]})
+        json!({"toolCallId": "question-4", "title": "ls", "kind": "execute",
+        "rawInput": {"command": "ls", "cwd": "/", "env": {"A": "1"}}, "content": [text("Run?")]})
     );
-    assert_eq!(ask(&Value::Null, None).1, json!({"toolCallId": "question", "title": "Run?"}));
+    let own = json!({"type": "_pay", "amount": 5});
+    let input = json!({"title": "Run?", "subject": own});
+    let other = json!({"toolCallId": "question-5", "title": "Run?", "rawInput": input});
+    assert_eq!(ask(&own, None).1, other);
+    let input = json!({"title": "Run?"});
+    let other = json!({"toolCallId": "question-6", "title": "Run?", "rawInput": input});
+    assert_eq!(ask(&Value::Null, None).1, other);
+}
+
+#[test]
+fn a_call_of_which_a_part_is_not_shown_is_marked() {
+    let is_part = |t: &mut Translator, of: &Value| {
+        let heard = t.from_agent(&line(of));
+        matches!(heard.last().expect("a line"), Heard::Part(_))
+    };
+    let asks = |description: Option<&str>, call: Value| {
+        let subject = json!({"type": "tool_call", "toolCall": call});
+        let asked = json!({"sessionId": "s", "title": "Run?", "description": description,
+            "subject": subject, "options": []});
+        request(0, "session/request_permission", &asked)
+    };
+    let c = || json!({"toolCallId": "c", "title": "Run?"});
+    let mut t = Translator::default();
+    // An earlier daemon has got the content, which the description would replace.
+    t.restore_call("s", "c");
+    assert!(!is_part(&mut t, &asks(None, c())));
+    assert!(is_part(&mut t, &asks(Some("why"), c())));
+    // Long content is not kept, either.
+    let long = text(&"x".repeat(300 << 10));
+    assert!(!is_part(&mut t, &update(&call(json!({"content": [long]})))));
+    assert!(is_part(&mut t, &asks(Some("why"), c())));
+    // Rules see the paths of diffs, and no texts.
+    let diff = |change: Value| json!([{"type": "diff", "changes": [change]}]);
+    let gone = diff(json!({"operation": "delete", "path": "/etc/passwd"}));
+    let mut asked = asks(None, c());
+    asked["params"]["subject"]["toolCall"]["content"] = gone;
+    let heard = heard(&mut t, &asked);
+    let shown = &heard[0]["params"]["toolCall"]["content"];
+    let file = json!({"type": "diff", "path": "/etc/passwd", "oldText": null, "newText": ""});
+    assert_eq!(shown, &json!([file]));
+    assert!(!is_part(&mut t, &asked));
+    for operation in ["modify", "add", "move", "copy", "_own"] {
+        let change = diff(json!({"operation": operation, "oldPath": "/etc/a", "path": "/etc/b"}));
+        asked["params"]["subject"]["toolCall"]["content"] = change.clone();
+        assert!(is_part(&mut t, &asked), "{operation}");
+        assert!(is_part(&mut t, &update(&call(json!({"content": change})))), "{operation}");
+    }
+    let cleared = updates(&mut t, &call(json!({"rawInput": null})));
+    assert_eq!(cleared[0]["rawInput"], json!({}));
 }
 
 #[test]

@@ -20,10 +20,12 @@ fn value(line: &[u8]) -> Value {
 
 fn heard(translator: &mut Translator, agent: &Value) -> Vec<Value> {
     let heard = translator.from_agent(&line(agent)).into_iter();
-    let heard = heard.map(|heard| match heard {
-        Heard::Line(line) => value(&line),
-        Heard::Inserted(id) => json!({ "inserted": id }),
-        Heard::Background { work, .. } => json!({ "background": work }),
+    let heard = heard.filter_map(|heard| match heard {
+        Heard::Line(line) | Heard::Part(line) => Some(value(&line)),
+        Heard::Inserted(id) => Some(json!({ "inserted": id })),
+        // Each state has the list.
+        Heard::Background { work, .. } if work.is_empty() => None,
+        Heard::Background { work, .. } => Some(json!({ "background": work })),
     });
     heard.map(without_version).collect()
 }
@@ -224,13 +226,20 @@ literal 0
     let changes =
         json!([{"operation": "modify", "path": "/a"}, {"operation": "add", "path": "/b"}]);
     assert_eq!(patch(&changes, plain), [diff("/a", Some("1\n"), "2\n"), diff("/b", None, "3\n")]);
-    // A patch that does not fit the changes, or is none.
+    // A patch that does not fit the changes, or is none, is shown as it is.
     let one = json!([{"operation": "modify", "path": "/a"}]);
-    assert_eq!(patch(&one, plain), [text("modify: /a")]);
-    assert_eq!(patch(&one, "@@ -1,99999999999999999999 +1 @@\n-1\n"), [text("modify: /a")]);
-    let other =
-        json!([{"type": "diff", "changes": [{}], "patch": {"format": "_x", "text": plain}}]);
-    assert_eq!(content(&other)[0]["content"]["text"], "?: ?");
+    let raw = |patch: &str| json!({"type": "content", "content": {"type": "text", "text": patch}});
+    assert_eq!(patch(&one, plain), [text("modify: /a"), raw(plain)]);
+    let cut = "@@ -1,99999999999999999999 +1 @@\n-1\n";
+    assert_eq!(patch(&one, cut), [text("modify: /a"), raw(cut)]);
+    for changes in [json!([{}]), json!([])] {
+        let other =
+            json!([{"type": "diff", "changes": changes, "patch": {"format": "_x", "text": plain}}]);
+        let content = content(&other);
+        let is_named = changes == json!([{}]);
+        assert!(!is_named || content[0]["content"]["text"] == "?: ?");
+        assert_eq!(content[usize::from(is_named)], raw(plain));
+    }
 }
 
 fn text_file() -> impl Strategy<Value = String> {
@@ -343,7 +352,7 @@ proptest! {
                 continue;
             }
             for heard in t.from_agent(&message) {
-                if let Heard::Line(line) = heard {
+                if let Heard::Line(line) | Heard::Part(line) = heard {
                     acp_wire::parse(&line).expect("it is a message");
                 }
             }

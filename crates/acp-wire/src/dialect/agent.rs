@@ -34,9 +34,10 @@ use hashlink::LinkedHashMap;
 use serde_json::{Value, json};
 
 use self::background::Background;
-use self::call::Calls;
+use self::call::{CallUpdate, Calls};
 use self::message::{Messages, blocks};
 use self::options::Options;
+use self::question::Question;
 use self::terminal::Terminals;
 use super::objects::{quoted, value_at};
 use crate::bound::LONGEST_ID;
@@ -61,6 +62,8 @@ const SESSION: [&str; 2] = ["params", "sessionId"];
 pub enum Heard {
     /// A line of version 1.
     Line(Bytes),
+    /// A line of version 1 about a tool call of which the agent has said more.
+    Part(Bytes),
     /// The agent has the prompt of this request in the history. Its answer comes later.
     Inserted(Id),
     /// The work beside the turns of a session, all of it.
@@ -79,6 +82,8 @@ pub struct Translator {
     asked: BTreeMap<Id, Asked>,
     /// By the agent's ids, also of subagents.
     talks: LinkedHashMap<String, Talk>,
+    /// Number of questions.
+    questions: u64,
 }
 
 #[derive(Debug)]
@@ -153,6 +158,18 @@ impl Translator {
         self.talk(session).background = Background::restored(work);
     }
 
+    /// Restores which option is the mode. `options`: the JSON texts of their values, by id.
+    pub fn restore_mode(
+        &mut self,
+        session: &str,
+        mode: Option<&str>,
+        options: &BTreeMap<String, String>,
+    ) {
+        if let Some(mode) = mode {
+            self.talk(session).options.restore_mode(mode, options);
+        }
+    }
+
     /// The answer to a request cannot be read.
     pub fn forget(&mut self, id: &Id) {
         self.asked.remove(id);
@@ -191,12 +208,12 @@ impl Translator {
 
     fn permission_asked(&mut self, line: &Bytes) -> Vec<Heard> {
         let Some(session) = id_at(line, &SESSION) else { return vec![Heard::Line(line.clone())] };
+        self.questions += 1;
+        let number = self.questions;
         let Talk { calls, terminals, .. } = self.talk(&session);
-        let (update, line) = question::from_v2(line, calls, terminals);
-        let update = update.map(|update| {
-            Heard::Line(set_member(&notification(&session, &json!({})), &UPDATE, &update))
-        });
-        update.into_iter().chain([Heard::Line(line)]).collect()
+        let Question { update, line, is_whole } = question::from_v2(line, number, calls, terminals);
+        let update = update.map(with_update(&notification(&session, &json!({}))));
+        update.into_iter().chain([part(line, is_whole)]).collect()
     }
 
     fn talk(&mut self, session: &str) -> &mut Talk {
@@ -234,8 +251,14 @@ impl Translator {
             }
             Some(Asked::Closing(session)) if is_result => {
                 self.talks.remove(&session);
-                let of_it = |asked: &Asked| matches!(asked, Asked::Prompt(prompt) if prompt.session == session);
-                let open = self.asked.extract_if(.., |_, asked| of_it(asked));
+                // The session may be open again, with a later prompt.
+                let of_it = |ask: &Id, asked: &Asked| match asked {
+                    Asked::Prompt(prompt) => {
+                        prompt.session == session && ask.as_issued() < id.as_issued()
+                    }
+                    _ => false,
+                };
+                let open = self.asked.extract_if(.., |ask, asked| of_it(ask, asked));
                 let cancelled = json!({"stopReason": "cancelled"});
                 let ended = open.map(|(id, _)| Heard::Line(build::response(&id, &cancelled)));
                 ended.chain([Heard::Line(line.clone())]).collect()
@@ -294,7 +317,10 @@ impl Translator {
                 let added = added.into_iter().flatten();
                 added.map(|block| with(set_member(&chunk, &["content"], &block))).collect()
             }
-            "tool_call_update" => vec![with(talk.calls.update(&update, &mut talk.terminals))],
+            "tool_call_update" => {
+                let update = talk.calls.update(&update, &mut talk.terminals);
+                vec![with_update(line)(update)]
+            }
             "tool_call_content_chunk" => {
                 let added = talk.calls.add_content(&update, &mut talk.terminals);
                 added.into_iter().map(with_update(line)).collect()
@@ -390,8 +416,12 @@ fn recent<'a, T: Default>(
     all.to_back(name).expect("it is there")
 }
 
-fn with_update(line: &Bytes) -> impl Fn(Bytes) -> Heard {
-    |update| Heard::Line(set_member(line, &UPDATE, &update))
+fn with_update(line: &Bytes) -> impl Fn(CallUpdate) -> Heard {
+    |CallUpdate { update, is_whole }| part(set_member(line, &UPDATE, &update), is_whole)
+}
+
+fn part(line: Bytes, is_whole: bool) -> Heard {
+    if is_whole { Heard::Line(line) } else { Heard::Part(line) }
 }
 
 fn mode_told(session: &str, mode: &str) -> Heard {

@@ -104,7 +104,7 @@ impl Background {
         }
     }
 
-    /// Returns the list in a state, if it is another one now. A state without a list tells nothing.
+    /// Returns the list in a state. A state without a list tells nothing.
     pub(super) fn told(&mut self, state: &Bytes) -> Option<Vec<BackgroundWork>> {
         let items = items_at(state, &["background"])?;
         let work = items.iter().filter_map(|item| {
@@ -118,8 +118,7 @@ impl Background {
             Some(BackgroundWork { kind, id, title, can_be_cancelled })
         });
         let work: Vec<_> = work.take(MOST).collect();
-        let is_news = work != self.told;
         self.told.clone_from(&work);
-        is_news.then_some(work)
+        Some(work)
     }
 }

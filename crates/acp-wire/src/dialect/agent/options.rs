@@ -1,6 +1,7 @@
 //! The options of a session: version 1 has modes beside them.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
@@ -26,6 +27,17 @@ impl Options {
     /// The option that `session/set_mode` sets.
     pub(super) fn mode_id(&self) -> &str {
         self.mode.as_ref().map_or("mode", |mode| &mode.id)
+    }
+
+    /// `options`: the JSON texts of their values, by id. The agent tells the category only when it
+    /// lists the options, so the mode is the option with its value.
+    pub(super) fn restore_mode(&mut self, mode: &str, options: &BTreeMap<String, String>) {
+        let value = quoted(mode);
+        let is_it = |id: &&String| options.get(*id) == Some(&value);
+        let usual = "mode".to_owned();
+        let id = [&usual].into_iter().chain(options.keys()).find(is_it);
+        let mode = id.map(|id| Selected { id: id.clone(), value: mode.to_owned() });
+        self.mode = mode;
     }
 
     /// The option that `session/set_model` sets.

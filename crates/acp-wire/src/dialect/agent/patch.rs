@@ -25,15 +25,20 @@ struct Hunk<'a> {
     last: char,
 }
 
-/// Converts a diff into items of a tool call's content: a diff for each hunk, and a text for a
-/// change without one.
-pub(super) fn diffs_from_v2(diff: &Bytes) -> Vec<Bytes> {
+/// Converts a diff into items of a tool call's content: a diff for each hunk and for a deleted file,
+/// and a text for any other change without a hunk.
+///
+/// Returns also whether the diffs say everything: rules see no texts, so they must not decide about
+/// the rest.
+pub(super) fn diffs_from_v2(diff: &Bytes) -> (Vec<Bytes>, bool) {
     let changes = items_at(diff, &["changes"]).unwrap_or_default();
     let is_git = str_at(diff, &["patch", "format"]).is_some_and(|format| format == "git_patch");
-    let patch = lossy_at(diff, &["patch", "text"]).filter(|_| is_git).unwrap_or_default();
-    let mut files = files_of(&patch);
+    let patch = lossy_at(diff, &["patch", "text"]).unwrap_or_default();
+    let mut files = if is_git { files_of(&patch) } else { Vec::new() };
     // Without a part for each change, no part is known to belong to a change.
-    if files.len() != changes.len() {
+    let is_read = is_git && files.len() == changes.len();
+    let unread = (!is_read && !patch.is_empty()).then(|| text_item(&patch));
+    if unread.is_some() {
         files.clear();
     }
     let meta = value_at(diff, &["_meta"]);
@@ -41,13 +46,18 @@ pub(super) fn diffs_from_v2(diff: &Bytes) -> Vec<Bytes> {
         Some(meta) => set_member(&item, &["_meta"], meta),
         None => item,
     };
-    let mut files = files.into_iter();
-    let items =
-        changes.iter().flat_map(|change| items_of(change, files.next().unwrap_or_default()));
-    items.map(with_meta).collect()
+    let (mut files, mut is_whole) = (files.into_iter(), unread.is_none());
+    let items = changes.iter().flat_map(|change| {
+        let (items, says_all) = items_of(change, &files.next().unwrap_or_default());
+        is_whole &= says_all;
+        items
+    });
+    let items = items.map(with_meta).collect::<Vec<_>>().into_iter().chain(unread).collect();
+    (items, is_whole)
 }
 
-fn items_of(change: &Bytes, file: FilePatch<'_>) -> Vec<Bytes> {
+/// Returns also whether the diffs among the items say all of the change.
+fn items_of(change: &Bytes, file: &FilePatch<'_>) -> (Vec<Bytes>, bool) {
     let of = |name| lossy_at(change, &[name]).unwrap_or(Cow::Borrowed("?"));
     let (operation, path) = (of("operation"), of("path"));
     let hunks = file.hunks.iter().map(|hunk| {
@@ -59,10 +69,15 @@ fn items_of(change: &Bytes, file: FilePatch<'_>) -> Vec<Bytes> {
     let pair = matches!(&*operation, "move" | "copy").then(|| of("oldPath"));
     let text = match pair {
         Some(old) => Some(format!("{operation}: {old} → {path}")),
-        None if file.hunks.is_empty() => Some(format!("{operation}: {path}")),
-        None => None,
+        None if !file.hunks.is_empty() => None,
+        None if operation == "delete" => {
+            let diff = json!({"type": "diff", "path": path, "oldText": null, "newText": ""});
+            return (vec![diff.to_string().into()], str_at(change, &["path"]).is_some());
+        }
+        None => Some(format!("{operation}: {path}")),
     };
-    text.map(|text| text_item(&text)).into_iter().chain(hunks).collect()
+    let says_all = text.is_none() && str_at(change, &["path"]).is_some();
+    (text.map(|text| text_item(&text)).into_iter().chain(hunks).collect(), says_all)
 }
 
 /// Reads a patch in Git's form. Lines that are no part of a hunk only separate files.

@@ -3,41 +3,63 @@
 use bytes::Bytes;
 use serde_json::json;
 
-use super::call::{Calls, call_from_v2};
+use super::call::{CallUpdate, Calls, call_from_v2};
 use super::terminal::Terminals;
 use super::text_item;
-use crate::dialect::objects::{convert_items, items_at, list_of, object_at, quoted, with_default};
+use crate::dialect::objects::{
+    convert_items, is_null, items_at, list_of, members, object_at, object_of, quoted, with_default,
+};
+use crate::scan::json::is_key;
 use crate::{locate, lossy_at, remove_member, set_member, str_at};
 
-/// Converts a `session/request_permission`: everything that it says is in the call. Returns also the
-/// update that shows the call, if nothing has.
+/// A `session/request_permission` as version 1 has it.
+pub(super) struct Question {
+    /// The update that shows the call, if nothing has.
+    pub(super) update: Option<CallUpdate>,
+    pub(super) line: Bytes,
+    /// The content of the call has everything that the agent has said.
+    pub(super) is_whole: bool,
+}
+
+/// Converts a `session/request_permission`: everything that it says is in the call. `number`: makes
+/// the id of a call that the agent does not name. Two questions without an id must not be about one
+/// call.
 pub(super) fn from_v2(
     line: &Bytes,
+    number: u64,
     calls: &mut Calls,
     terminals: &mut Terminals,
-) -> (Option<Bytes>, Bytes) {
+) -> Question {
     let of = |name| lossy_at(line, &["params", name]);
     let (title, description) = (of("title").unwrap_or_default(), of("description"));
     let subject = object_at(line, &["params", "subject"]).unwrap_or_default();
-    let mut update = None;
-    let call = match str_at(&subject, &["type"]).as_deref() {
+    let kind = str_at(&subject, &["type"]);
+    let call = match kind.as_deref() {
         Some("tool_call") => object_at(&subject, &["toolCall"]),
         Some("command") => Some(command(&subject)),
         _ => None,
     };
-    let call = call.unwrap_or_else(|| Bytes::from_static(b"{}"));
-    if str_at(&subject, &["type"]).is_some_and(|kind| kind == "tool_call") {
-        update = calls.asked(&call, terminals);
-    }
-    let own_title = lossy_at(&call, &["title"]);
-    let other_title = own_title.is_some_and(|own| own != title).then_some(title.clone());
+    let call = call.unwrap_or_else(|| other(line));
+    let is_known = calls.is_shown(&call);
+    let update = (kind.is_some_and(|kind| kind == "tool_call"))
+        .then(|| calls.asked(&call, terminals))
+        .flatten();
+    // A known call keeps its title.
+    let is_title = lossy_at(&call, &["title"]).map_or(!is_known, |own| own == title);
+    let other_title = (!is_title).then_some(title.clone());
     let texts = [other_title, description].into_iter().flatten().filter(|text| !text.is_empty());
     let texts: Vec<_> = texts.map(|text| text_item(&text)).collect();
     let has_content = locate(&call, &["content"]).is_some();
     let is_cleared = has_content && items_at(&call, &["content"]).is_none_or(|all| all.is_empty());
-    let content = texts.iter().cloned().chain(calls.items(&call, terminals));
+    let (items, has_all) = calls.items(&call, terminals);
+    let is_whole = has_all || !has_content && texts.is_empty();
+    let content = texts.iter().cloned().chain(items);
     let content: Vec<_> = content.collect();
-    let converted = with_default(&call_from_v2(&call), &["title"], &quoted(&title));
+    let converted = call_from_v2(&call);
+    let converted = match is_known {
+        true => converted,
+        false => with_default(&converted, &["title"], &quoted(&title)),
+    };
     let converted = match content.is_empty() && !is_cleared {
         // An empty list would clear what was shown.
         true => remove_member(&converted, &["content"]),
@@ -48,32 +70,54 @@ pub(super) fn from_v2(
     };
     let converted = match str_at(&converted, &["toolCallId"]) {
         Some(_) => converted,
-        None => set_member(&converted, &["toolCallId"], b"\"question\""),
+        None => {
+            let id = quoted(&format!("question-{number}"));
+            set_member(&converted, &["toolCallId"], id.as_bytes())
+        }
     };
     let gone = ["title", "description", "subject"];
     let line = gone.iter().fold(line.clone(), |line, name| remove_member(&line, &["params", name]));
     let line = set_member(&line, &["params", "toolCall"], &converted);
-    let is_known = |option: &Bytes| {
+    let has_name = |option: &Bytes| {
         let kind = str_at(option, &["kind"]);
         let known = ["allow_once", "allow_always", "reject_once", "reject_always"];
         kind.is_some_and(|kind| known.contains(&&*kind))
     };
-    (
-        update,
-        convert_items(&line, &["params", "options"], |option| {
-            is_known(option).then(|| option.clone())
-        }),
-    )
+    let line = convert_items(&line, &["params", "options"], |option| {
+        has_name(option).then(|| option.clone())
+    });
+    Question { update, line, is_whole }
 }
 
-/// The call that a command becomes.
+/// The call that a command becomes. All that is said of it is the input.
 fn command(subject: &Bytes) -> Bytes {
-    let of = |name| lossy_at(subject, &[name]);
     let call = json!({
-        "toolCallId": of("toolCallId").unwrap_or_else(|| "question".into()),
-        "title": of("command"),
+        "title": lossy_at(subject, &["command"]),
         "kind": "execute",
-        "rawInput": {"command": of("command"), "cwd": of("cwd")},
     });
-    call.to_string().into()
+    let call = set_member(
+        &call.to_string().into(),
+        &["rawInput"],
+        &without(subject, &["type", "toolCallId", "terminalId", "_meta"]),
+    );
+    match str_at(subject, &["toolCallId"]) {
+        Some(id) => set_member(&call, &["toolCallId"], quoted(&id).as_bytes()),
+        None => call,
+    }
+}
+
+/// The call of a question about something else. As with version 1, its input is the question, which
+/// no rule understands.
+fn other(line: &Bytes) -> Bytes {
+    let params = object_at(line, &["params"]).unwrap_or_default();
+    let input = without(&params, &["sessionId", "options", "toolCall", "_meta"]);
+    set_member(&Bytes::from_static(b"{}"), &["rawInput"], &input)
+}
+
+/// The object without these members, and without those that are `null`.
+fn without(object: &Bytes, names: &[&str]) -> Bytes {
+    let is_left = |(name, value): &(Bytes, Bytes)| {
+        !is_null(value) && !names.iter().any(|gone| is_key(name, gone))
+    };
+    object_of(members(object).filter(is_left))
 }

@@ -61,8 +61,9 @@ impl Hub {
 
     fn take_heard(&mut self, process: Process, heard: Vec<Heard>, is_intact: bool) {
         for heard in heard {
+            let is_intact = is_intact && !matches!(heard, Heard::Part(_));
             match heard {
-                Heard::Line(line) => match acp_wire::parse(&line) {
+                Heard::Line(line) | Heard::Part(line) => match acp_wire::parse(&line) {
                     Ok(message) => self.read_message(process, message, &line, is_intact),
                     Err(malformed) => self.unreadable(process, &line, &malformed),
                 },
