@@ -115,6 +115,7 @@ impl Hub {
                 let row = &state.row;
                 row.open_tools.iter().for_each(|call| translator.restore_call(&row.agent_id, call));
                 translator.restore_background(&row.agent_id, row.background.clone());
+                translator.restore_mode(&row.agent_id, row.mode.as_deref(), &row.options);
             }
             self.sessions.insert(Session::recovered(state, slot, State::Live));
             return self.sessions.route(key);
@@ -171,7 +172,7 @@ impl Hub {
         let agent_id = |key| self.sessions.get(&key).map(|session| session.row.agent_id.clone());
         let (method, session) = match why {
             Purpose::Adopt(adoption) => ("session/load", Some(adoption.id.clone())),
-            Purpose::Abandoned { session } => ("session/prompt", Some(session.clone())),
+            Purpose::Abandoned { session, .. } => ("session/prompt", Some(session.clone())),
             why => (why.what(), why.session().and_then(agent_id)),
         };
         let Some(translator) = slot.and_then(|slot| self.processes.translator(slot)) else {
@@ -179,7 +180,9 @@ impl Hub {
         };
         let id = Id::issued(id);
         translator.asked(id.clone(), method, session);
-        if let Purpose::Prompt { inserted: true, .. } = why {
+        if let Purpose::Prompt { inserted: true, .. } | Purpose::Abandoned { inserted: true, .. } =
+            why
+        {
             translator.inserted(&id);
         }
     }

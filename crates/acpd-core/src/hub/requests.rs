@@ -76,7 +76,8 @@ impl Hub {
     pub(crate) fn prompt_inserted(&mut self, host: HostId, id: &Id) {
         let Some(ask) = id.as_issued() else { return };
         let asked = self.requests.asked.get_mut(&ask).filter(|asked| asked.host == host);
-        if let Some(Purpose::Prompt { inserted, .. }) = asked.map(|asked| &mut asked.purpose)
+        if let Some(Purpose::Prompt { inserted, .. } | Purpose::Abandoned { inserted, .. }) =
+            asked.map(|asked| &mut asked.purpose)
             && !replace(inserted, true)
         {
             self.save_asked(ask);
@@ -117,10 +118,14 @@ impl Hub {
     /// Lets the answer to a prompt count only as the end of the turn.
     pub(crate) fn abandon_prompt(&mut self, key: SessionKey) {
         let session = self.session(key).row.agent_id.clone();
-        let is_it = |asked: &Asked| matches!(asked.purpose, Purpose::Prompt { session, .. } if session == key);
+        let is_inserted = |asked: &Asked| match asked.purpose {
+            Purpose::Prompt { session, inserted } if session == key => Some(inserted),
+            _ => None,
+        };
         let mut asked = self.requests.asked.iter_mut();
-        let Some((ask, asked)) = asked.find(|(_, asked)| is_it(asked)) else { return };
-        let (ask, host, why) = (*ask, asked.host, Purpose::Abandoned { session });
+        let found = asked.find_map(|(ask, asked)| Some((ask, is_inserted(asked)?, asked)));
+        let Some((ask, inserted, asked)) = found else { return };
+        let (ask, host, why) = (*ask, asked.host, Purpose::Abandoned { session, inserted });
         asked.purpose = why.clone();
         self.watch_answer(ask, host, &why);
         self.save_asked(ask);

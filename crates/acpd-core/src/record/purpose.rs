@@ -88,6 +88,8 @@ pub enum Purpose {
     /// agent's id of the session.
     Abandoned {
         session: String,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        inserted: bool,
     },
     Restore {
         session: SessionKey,

@@ -101,7 +101,7 @@ impl Requests {
     /// Returns sessions with a turn that only the agent still works on, by the agent's ids.
     pub(crate) fn abandoned(&self, host: HostId) -> impl Iterator<Item = &str> {
         self.of_host(host).filter_map(|purpose| match purpose {
-            Purpose::Abandoned { session } => Some(session.as_str()),
+            Purpose::Abandoned { session, .. } => Some(session.as_str()),
             _ => None,
         })
     }

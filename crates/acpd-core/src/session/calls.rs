@@ -47,9 +47,11 @@ impl Session {
     /// Returns a call whose earlier reports may be lost: to the last daemon, or for lack of room.
     fn new_call(&self, name: &str) -> Call {
         let is_whole = self.running.as_ref().is_none_or(|turn| turn.whole);
+        let is_open = self.row.open_tools.contains(name);
         // Open calls of subagents are not recorded.
-        let was_told = self.row.open_tools.contains(name) || name.contains('\n');
-        let is_known = if is_whole { self.has_room_for(name) } else { !was_told };
+        let was_told = is_open || name.contains('\n');
+        // A call may outlive its turn, and then its reports are gone.
+        let is_known = if is_whole { self.has_room_for(name) && !is_open } else { !was_told };
         if is_known { Call::default() } else { Call::unknown() }
     }
 

@@ -5,6 +5,7 @@ use acpd_core::ids::ClientId;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
+use crate::questions::pending;
 use crate::steps::{reason, selected};
 use crate::survival::{back, stop_reason};
 
@@ -318,4 +319,74 @@ fn a_call_may_go_on_when_its_turn_has_ended() {
     let got = bench.got(client);
     let update = json!({"sessionUpdate":"tool_call_update","toolCallId":"u","status":"failed"});
     assert!(got.iter().any(|line| line["params"]["update"] == update), "{got:#?}");
+}
+
+#[test]
+fn the_next_daemon_knows_that_a_given_up_prompt_is_inserted() {
+    let (mut bench, client) = begun();
+    bench.shims = true;
+    let prompt = bench.start_turn(client, 1, "s", "go");
+    bench.insert(&prompt);
+    bench.ask(client, 7, "_acpd/session/close", &json!({"session":"s"}));
+    bench.got(client);
+    bench.reboot();
+    bench.idle("cancelled");
+    bench.pass(60_000);
+    assert_eq!(bench.stops, [], "it has ended the turn");
+}
+
+#[test]
+fn the_next_daemon_knows_which_option_is_the_mode() {
+    let mut bench = Bench::with_second_agent();
+    bench.shims = true;
+    let client = bench.client(&crate::survival::token());
+    bench.ask(client, 1, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
+    let new = bench.heard_one("session/new");
+    let choices = json!([{"value":"ask","name":"Ask"},{"value":"code","name":"Code"}]);
+    let option = json!({"configId":"how","name":"Mode","category":"mode","type":"select",
+        "currentValue":"ask","options":choices});
+    bench.agent_answers(&new, &json!({"sessionId":"s","configOptions":[option]}));
+    bench.got(client);
+    bench.reboot();
+    let resume = json!({"sessions":{"s":0},"open":[],"asked":[]});
+    let (client, _) = crate::survival::come_back(&mut bench, &resume);
+    bench.ask(client, 2, "session/set_mode", &json!({"sessionId":"s","modeId":"code"}));
+    let set = bench.heard_one("session/set_config_option");
+    assert_eq!(set["params"]["configId"], "how");
+}
+
+/// The agent asks for this permission, and the question is listed so.
+fn listed(bench: &mut Bench, id: u64, subject: &Value) -> Value {
+    let option = json!({"optionId":"yes","name":"Yes","kind":"allow_once"});
+    let params = json!({"sessionId":"s","title":"Do it?","subject":subject,"options":[option]});
+    bench.agent_asks(id, "session/request_permission", &params);
+    pending(bench).pop().expect("a question")["question"].take()
+}
+
+#[test]
+fn a_question_without_a_call_has_nothing_of_another_one() {
+    let (mut bench, client) = begun();
+    let prompt = bench.start_turn(client, 1, "s", "go");
+    bench.insert(&prompt);
+    let first = listed(&mut bench, 7, &json!({"type":"command","command":"ls","cwd":"/w"}));
+    assert_eq!(first["shown"]["commands"], json!(["ls"]), "{first:#}");
+    let second = listed(&mut bench, 8, &json!({"type":"_pay","amount":5}));
+    assert_eq!(second["shown"]["commands"], json!([]), "{second:#}");
+    assert!(second.to_string().contains("amount"), "{second:#}");
+}
+
+#[test]
+fn a_question_about_a_call_of_an_earlier_turn_is_not_understood() {
+    let (mut bench, client) = begun();
+    let prompt = bench.start_turn(client, 1, "s", "go");
+    bench.insert(&prompt);
+    let input = json!({"command":"rm -r /"});
+    let call = json!({"toolCallId":"t","title":"make","status":"in_progress","rawInput":input});
+    bench.tell("tool_call_update", &call);
+    bench.idle("end_turn");
+    bench.got(client);
+    let call = json!({"toolCallId":"t","title":"make","kind":"execute"});
+    let asked = listed(&mut bench, 7, &json!({"type":"tool_call","toolCall":call}));
+    let unclear = asked["shown"]["unclear"].as_array();
+    assert!(unclear.is_some_and(|unclear| !unclear.is_empty()), "{asked:#}");
 }

@@ -236,7 +236,7 @@ fn asked() -> impl Strategy<Value = Purpose> {
         relayed,
         agent_id().prop_map(|session| Purpose::GivenUp { session: Some(session) }),
         Just(Purpose::Farewell),
-        Just(Purpose::Abandoned { session: "old".to_owned() }),
+        Just(Purpose::Abandoned { session: "old".to_owned(), inserted: false }),
     ]
 }
 

@@ -230,7 +230,7 @@ fn purpose(asked: &Purpose) -> String {
             format!("adopt {:?} {:?} {params:?} {:?}", adoption.id, adoption.cwd, adoption.notices)
         }
         Purpose::Prompt { session, .. } => format!("prompt {}", session.0),
-        Purpose::Abandoned { session } => format!("abandoned {session:?}"),
+        Purpose::Abandoned { session, .. } => format!("abandoned {session:?}"),
         Purpose::Restore { session, .. } => format!("restore {}", session.0),
         Purpose::GivenUp { session } => {
             format!("given up {:?}", session.as_deref().unwrap_or_default())

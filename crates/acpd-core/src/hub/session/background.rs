@@ -21,7 +21,8 @@ impl Hub {
     ) {
         let Some(key) = self.sessions.routed(slot, agent_id) else { return };
         // The work of a subagent is its own.
-        if self.session(key).row.agent_id == agent_id {
+        let row = &self.session(key).row;
+        if row.agent_id == agent_id && row.background != work {
             self.session_mut(key).row.edit().background = work;
             self.lease(slot);
             self.check_idle(slot);
