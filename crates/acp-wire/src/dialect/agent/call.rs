@@ -97,7 +97,9 @@ impl Call {
     fn set_content(&mut self, call: &Bytes) {
         let items = items_at(call, &["content"]).unwrap_or_default();
         (self.content, self.is_part) = (Vec::new(), false);
-        items.iter().for_each(|item| self.add(item));
+        for item in &items {
+            self.add(item);
+        }
     }
 
     fn add(&mut self, item: &Bytes) {

@@ -56,10 +56,8 @@ pub(super) fn from_v2(
     let content = texts.iter().cloned().chain(items);
     let content: Vec<_> = content.collect();
     let converted = call_from_v2(&call);
-    let converted = match is_known {
-        true => converted,
-        false => with_default(&converted, &["title"], &quoted(&title)),
-    };
+    let converted =
+        if is_known { converted } else { with_default(&converted, &["title"], &quoted(&title)) };
     let converted = match content.is_empty() && !is_cleared {
         // An empty list would clear what was shown.
         true => remove_member(&converted, &["content"]),
