@@ -390,3 +390,15 @@ fn a_question_about_a_call_of_an_earlier_turn_is_not_understood() {
     let unclear = asked["shown"]["unclear"].as_array();
     assert!(unclear.is_some_and(|unclear| !unclear.is_empty()), "{asked:#}");
 }
+
+#[test]
+fn a_program_under_another_agent_ends_no_work() {
+    let (mut bench, _) = begun();
+    bench.tell("terminal_update", &json!({"terminalId":"a","capabilities":{"cancel":{}}}));
+    in_background(&mut bench, &json!([{"type":"terminal","terminalId":"a"}]));
+    let tool = bench.open_under_agent();
+    let cancel = json!({"session":"s","background":true});
+    let refused = bench.call(tool, "_acpd/session/cancel", &cancel);
+    assert_eq!(reason(&refused), "under_agent");
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}

@@ -124,6 +124,10 @@ impl Hub {
     ) -> Result<CancelResult, Fault> {
         let CancelParams { session: wanted, turn_only, background, by } = params;
         let key = self.resolve(&wanted)?;
+        // The work has no sender, so it may be a person's.
+        if background && !self.clients.may_decide(client) {
+            self.must_be_its_own(client, key, "end the work of a session of another agent")?;
+        }
         let session = self.session(key);
         if background {
             if session.row.background.is_empty() {
