@@ -15,9 +15,9 @@
 //! | `session/load` | `session/resume` with `replayFrom` |
 //! | `_meta._acpd.idempotencyKey` of a prompt | `idempotencyKey` |
 //!
-//! Each conversion for a client is a function of the line alone; an agent has a [`Translator`]. Lines are valid JSON, as after
-//! [`parse`](crate::parse), and are changed by splicing: members that are unknown here pass as they
-//! are.
+//! Each conversion for a client is a function of the line alone; an agent has a [`Translator`].
+//! Lines are valid JSON, as after [`parse`](crate::parse), and are changed by splicing: members that
+//! are unknown here pass as they are.
 
 mod agent;
 mod call;
@@ -46,7 +46,7 @@ pub use setup::initialized_to_v2;
 pub use update::{message_id, update_to_v2};
 
 impl Version {
-    /// What makes an agent of this version one of version 1; `None` if it is one.
+    /// Returns the translator for an agent of this version; version 1 needs none.
     pub fn translator(self) -> Option<Box<Translator>> {
         (self == Version::V2).then(Box::default)
     }

@@ -29,7 +29,7 @@ impl Version {
         self == Version::V2
     }
 
-    /// Closing a session that nobody knows is no error.
+    /// Closing an unknown session is no error.
     pub fn closes_unknown(self) -> bool {
         self == Version::V2
     }
@@ -59,7 +59,7 @@ impl Version {
         self as u64
     }
 
-    /// Whether this is version 1.
+    /// Returns whether this is version 1.
     pub fn is_first(&self) -> bool {
         *self == Version::V1
     }
@@ -81,12 +81,12 @@ pub enum Versions {
 }
 
 impl Versions {
-    /// Whether the agent is asked for version 2.
+    /// Returns whether the agent is asked for version 2.
     pub fn asks_for_2(self) -> bool {
         self != Versions::One
     }
 
-    /// Whether acpd may speak this version.
+    /// Returns whether acpd may speak this version.
     pub fn allows(self, version: Version) -> bool {
         match self {
             Versions::One => version == Version::V1,

@@ -453,7 +453,7 @@ pub struct SessionInfo {
     pub limited_until: Option<u64>,
     /// Number of queued prompts.
     pub queued: u32,
-    /// Work of the agent that goes on beside its turns.
+    /// Background work of the agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<WorkInfo>,
     /// Attached clients. Connections of one program at one `place` count as one.
@@ -477,7 +477,7 @@ pub struct SessionInfo {
     pub doing: Option<Doing>,
 }
 
-/// Work of an agent beside the turns of a session.
+/// Background work: what an agent does outside of the turns of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkInfo {
@@ -491,6 +491,13 @@ pub struct WorkInfo {
     /// The agent can end it alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub can_be_cancelled: bool,
+}
+
+impl WorkInfo {
+    /// Returns the title, or else the id.
+    pub fn name(&self) -> &Untrusted {
+        self.title.as_ref().unwrap_or(&self.id)
+    }
 }
 
 /// Key of a session's row: ids are unique within an agent.

@@ -57,7 +57,7 @@ const UPDATE: [&str; 2] = ["params", "update"];
 const RESULT_OPTIONS: [&str; 2] = ["result", "configOptions"];
 const SESSION: [&str; 2] = ["params", "sessionId"];
 
-/// What a line of an agent is for the engine.
+/// Meaning of an agent's line for the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
     /// A line of version 1.
@@ -66,11 +66,11 @@ pub enum Heard {
     Part(Bytes),
     /// The agent has the prompt of this request in the history. Its answer comes later.
     Inserted(Id),
-    /// The work beside the turns of a session, all of it.
+    /// The whole background work of a session.
     Background {
         /// The agent's id of the session.
         session: String,
-        /// What goes on.
+        /// All parts of the work.
         work: Vec<BackgroundWork>,
     },
 }
@@ -113,7 +113,7 @@ impl Prompt {
     }
 }
 
-/// What one session has shown.
+/// State of one session, as the agent has told it.
 #[derive(Debug, Default)]
 struct Talk {
     messages: Messages,
@@ -367,7 +367,7 @@ impl Translator {
     }
 
     fn state_told(&mut self, session: &str, update: &Bytes, line: &Bytes) -> Vec<Heard> {
-        let work = self.talk(session).background.told(update);
+        let work = self.talk(session).background.listed(update);
         let work = work.map(|work| Heard::Background { session: session.to_owned(), work });
         self.turn_told(session, update, line).into_iter().chain(work).collect()
     }

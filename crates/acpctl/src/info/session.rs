@@ -140,8 +140,7 @@ pub(crate) fn card(session: &SessionInfo, now: u64) -> Text {
 }
 
 fn background(session: &SessionInfo) -> Option<Text> {
-    let names = session.background.iter().map(|work| work.title.as_ref().unwrap_or(&work.id));
-    let names: Vec<_> = names.map(Text::from).collect();
+    let names: Vec<_> = session.background.iter().map(|work| Text::from(work.name())).collect();
     (!names.is_empty()).then(|| Text::join(names, "; "))
 }
 

@@ -194,7 +194,7 @@ pub struct SessionRow {
     pub options: BTreeMap<String, String>,
     /// Open tool calls of the running turn. They are closed if the agent dies.
     pub open_tools: BTreeSet<String>,
-    /// Work of the process beside the session's turns.
+    /// Background work of the process.
     pub background: Vec<BackgroundWork>,
     /// The subagents' sessions that the process holds, by the agent's ids.
     pub children: BTreeMap<String, Child>,

@@ -1,4 +1,4 @@
-//! Work that goes on beside the turns of a session.
+//! Background work: what an agent does outside of the turns of a session.
 
 use bytes::Bytes;
 use hashlink::LinkedHashMap;
@@ -40,8 +40,9 @@ pub enum WorkKind {
 }
 
 impl BackgroundWork {
-    fn parts(&self) -> (Option<String>, bool) {
-        (self.title.clone(), self.can_be_cancelled)
+    /// The title, or else the id.
+    pub fn name(&self) -> &str {
+        self.title.as_ref().unwrap_or(&self.id)
     }
 }
 
@@ -65,28 +66,25 @@ impl WorkKind {
     }
 }
 
-/// What a session has told of its work.
+/// Titles of terminals, calls and subagents, which are in other updates than the list.
 #[derive(Debug, Default)]
 pub(super) struct Background {
     titles: LinkedHashMap<String, Titled>,
-    told: Vec<BackgroundWork>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Titled {
     title: Option<String>,
     can_be_cancelled: bool,
 }
 
-impl Titled {
-    fn parts(&self) -> (Option<String>, bool) {
-        (self.title.clone(), self.can_be_cancelled)
-    }
-}
-
 impl Background {
-    pub(super) fn restored(told: Vec<BackgroundWork>) -> Background {
-        Background { told, ..Background::default() }
+    pub(super) fn restored(work: Vec<BackgroundWork>) -> Background {
+        let titles =
+            work.into_iter().map(|BackgroundWork { id, title, can_be_cancelled, .. }| {
+                (id, Titled { title, can_be_cancelled })
+            });
+        Background { titles: titles.collect() }
     }
 
     /// Notes what an update tells of something that may become work in the background.
@@ -105,20 +103,15 @@ impl Background {
     }
 
     /// Returns the list in a state. A state without a list tells nothing.
-    pub(super) fn told(&mut self, state: &Bytes) -> Option<Vec<BackgroundWork>> {
+    pub(super) fn listed(&self, state: &Bytes) -> Option<Vec<BackgroundWork>> {
         let items = items_at(state, &["background"])?;
         let work = items.iter().filter_map(|item| {
             let (kind, member) = WorkKind::named(&str_at(item, &["type"])?)?;
             let id = id_at(item, &[member])?.into_owned();
-            let known = self.told.iter().find(|known| (known.kind, &known.id) == (kind, &id));
-            // An earlier daemon may have got the titles.
-            let known =
-                self.titles.get(&id).map(Titled::parts).or(known.map(BackgroundWork::parts));
-            let (title, can_be_cancelled) = known.unwrap_or_default();
+            let titled = self.titles.get(&id).cloned().unwrap_or_default();
+            let Titled { title, can_be_cancelled } = titled;
             Some(BackgroundWork { kind, id, title, can_be_cancelled })
         });
-        let work: Vec<_> = work.take(MOST).collect();
-        self.told.clone_from(&work);
-        Some(work)
+        Some(work.take(MOST).collect())
     }
 }

@@ -60,7 +60,7 @@ impl Messages {
     pub(super) fn replaced(&mut self, kind: &str, id: &str, blocks: Vec<Bytes>) -> Vec<Bytes> {
         let shown = self.of(kind, id);
         if blocks.is_empty() {
-            // It stays shown.
+            // The old text stays shown.
             shown.is_cleared = shown.bytes > 0;
             return blocks;
         }

@@ -1,4 +1,4 @@
-//! The options of a session: version 1 has modes beside them.
+//! The options of a session: version 1 has modes, too.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Work of an agent beside the turns of a session, as agents of version 2 list it.
+//! Background work of agents of version 2.
 //!
 //! Architecture invariant: the list is on disk, because an agent tells it again only when it changes,
 //! and it is empty when the process is gone.
@@ -54,8 +54,7 @@ impl Hub {
             return;
         }
         let work = std::mem::take(&mut self.session_mut(key).row.edit().background);
-        let names = work.iter().map(|work| work.title.as_ref().unwrap_or(&work.id).as_str());
-        let names = names.collect::<Vec<_>>().join(", ");
+        let names = work.iter().map(BackgroundWork::name).collect::<Vec<_>>().join(", ");
         let text = format!("work in the background ended with the agent: {names}");
         self.notice(key, "warning", &clipped(&text, SENTENCE));
     }

@@ -137,7 +137,7 @@ pub(super) fn doing(session: &SessionInfo, now: u64) -> Text {
     }
     if let (TurnState::Idle, [work, more @ ..]) = (session.turn.state, &session.background[..]) {
         let more = (!more.is_empty()).then(|| text!(" +{}", more.len()));
-        let said = text!("{}{}", work.title.as_ref().unwrap_or(&work.id), more);
+        let said = text!("{}{}", work.name(), more);
         return Text::of(Role::Dim, "in the background: ").and(Role::Plain, said);
     }
     let Some(doing) = &session.doing else {
