@@ -7,7 +7,10 @@ use serde_json::Value;
 /// Reads a value as the official type, and makes sure that no member was lost on the way.
 /// `left_out`: values that the official types leave out.
 #[track_caller]
-pub(crate) fn assert_official<T: DeserializeOwned + Serialize>(written: &Value, left_out: &[Value]) {
+pub(crate) fn assert_official<T: DeserializeOwned + Serialize>(
+    written: &Value,
+    left_out: &[Value],
+) {
     let typed: T = serde_json::from_value(written.clone()).expect("the official type takes it");
     let mut kept = serde_json::to_value(&typed).expect("the official type serializes");
     let mut written = written.clone();
