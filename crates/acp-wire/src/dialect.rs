@@ -35,12 +35,12 @@ use crate::build::ErrorObject;
 use crate::version::Version;
 
 pub use agent::{
-    BackgroundWork, Heard, Translator, WorkKind, ask_version_2, initialized_from_agent,
+    BackgroundWork, Heard, TalkState, Translator, WorkKind, ask_version_2, initialized_from_agent,
     with_server_types,
 };
 pub use call::call_id;
 pub use options::{MODE_OPTION, opened_to_v2, options_to_v2};
-pub use question::question_to_v2;
+pub use question::{question_again, question_to_v2};
 pub use request::{Request, request_from_v2};
 pub use setup::initialized_to_v2;
 pub use update::{message_id, update_to_v2};
@@ -51,11 +51,13 @@ impl Version {
         (self == Version::V2).then(Box::default)
     }
 
-    /// Converts an agent's question for a client; see [`question_to_v2`].
-    pub fn question(self, line: Bytes, turn: u64) -> Bytes {
-        match self {
-            Version::V1 => line,
-            Version::V2 => question_to_v2(&line, turn),
+    /// Returns an agent's question for a client: of `line`, see [`question_to_v2`], or as an agent of
+    /// version 2 has asked it.
+    pub fn question(self, line: &Bytes, original: Option<&Bytes>, turn: u64) -> Bytes {
+        match (self, original) {
+            (Version::V1, _) => line.clone(),
+            (Version::V2, Some(original)) => original.clone(),
+            (Version::V2, None) => question_to_v2(line, turn),
         }
     }
 

@@ -49,6 +49,11 @@ impl Version {
         self == Version::V2
     }
 
+    /// An agent takes its questions back itself when their work is cancelled.
+    pub fn withdraws_questions(self) -> bool {
+        self == Version::V2
+    }
+
     /// Tool calls may go on when a turn has ended.
     pub fn calls_outlive_turns(self) -> bool {
         self == Version::V2

@@ -40,10 +40,14 @@ fn idle(stop: &str) -> Value {
 
 /// What the engine hears of a line: the lines, and `{"inserted": ID}`.
 fn heard(translator: &mut Translator, agent: &Value) -> Value {
-    let heard = translator.from_agent(&line(agent)).into_iter().map(|heard| match heard {
-        Heard::Line(line) | Heard::Part(line) => value(&line),
-        Heard::Inserted(id) => json!({ "inserted": id }),
-        Heard::Background { session, work } => json!({"session": session, "background": work}),
+    let heard = translator.from_agent(&line(agent)).into_iter().filter_map(|heard| match heard {
+        Heard::Same => Some(agent.clone()),
+        Heard::Original | Heard::State(..) => None,
+        Heard::Line(line) | Heard::Part(line) => Some(value(&line)),
+        Heard::Inserted(id, _) => Some(json!({ "inserted": id })),
+        Heard::Background { session, work } => {
+            Some(json!({"session": session, "background": work}))
+        }
     });
     heard.collect()
 }
@@ -431,4 +435,65 @@ proptest! {
             prop_assert!(shown.ends_with(&now), "{:?} is not the end of {:?}", now, shown);
         }
     }
+}
+
+/// What becomes of a line itself, in one word; the lines made of it are counted.
+fn fate(translator: &mut Translator, agent: &Value) -> String {
+    let heard = translator.from_agent(&line(agent));
+    let words = heard.iter().filter_map(|heard| match heard {
+        Heard::Same => Some("same".to_owned()),
+        Heard::Original => Some("original".to_owned()),
+        Heard::State(session, state) => Some(format!("{session} {state:?}")),
+        _ => None,
+    });
+    let words: Vec<_> = words.collect();
+    format!("{} {}", words.join(" "), heard.len() - words.len())
+}
+
+#[test]
+fn lines_that_both_versions_have_pass_as_they_are() {
+    let mut t = Translator::default();
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let plan = |status: &str| {
+        let entry = json!({"content": "a", "priority": "low", "status": status});
+        json!({"sessionUpdate": "plan_update",
+            "plan": {"type": "items", "planId": "p", "entries": [entry]}})
+    };
+    let message = |content: &Value| json!({"sessionUpdate": "agent_message", "messageId": "m", "content": content});
+    let call = |more: &Value| {
+        let mut call = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t"});
+        let more = more.as_object().expect("members").clone();
+        call.as_object_mut().expect("an object").extend(more);
+        call
+    };
+    let chunk = json!({"sessionUpdate": "agent_message_chunk", "messageId": "m",
+        "content": text("so")});
+    let state = |state: &str| json!({"sessionUpdate": "state_update", "state": state});
+    let cases = [
+        (chunk.clone(), "same 0"),
+        (message(&json!([text("so it is")])), "original 1"),
+        (message(&json!([])), "original 0"),
+        (chunk, "original 2"),
+        (plan("pending"), "same 0"),
+        (plan("cancelled"), "original 1"),
+        (call(&json!({"title": "make"})), "original 1"),
+        (call(&json!({"content": [{"type": "content", "content": text("ok")}]})), "same 0"),
+        (call(&json!({"status": "paused"})), "original 1"),
+        (call(&json!({"status": "completed"})), "same 0"),
+        (json!({"sessionUpdate": "terminal_update", "terminalId": "x"}), "original 0"),
+        (json!({"sessionUpdate": "usage_update", "used": 1, "size": 2}), "same 0"),
+        (json!({"sessionUpdate": "later", "any": null}), "same 0"),
+        (json!({"sessionUpdate": "config_option_update", "configOptions": []}), " 1"),
+        (json!({"sessionUpdate": "replay_complete"}), " 0"),
+        (state("idle"), "s Idle 0"),
+        (state("requires_action"), "s RequiresAction 0"),
+        (state("unknown"), "s Running 0"),
+    ];
+    for (said, wanted) in cases {
+        assert_eq!(fate(&mut t, &update(&said)), wanted, "{said}");
+    }
+    let page = json!({"sessionId": "s", "mode": "form", "message": "?", "requestedSchema": {}});
+    assert_eq!(fate(&mut t, &request(7, "elicitation/create", &page)), "same 0");
+    let params = json!({"sessionId": "s", "title": "?", "options": []});
+    assert_eq!(fate(&mut t, &request(8, "session/request_permission", &params)), " 1");
 }

@@ -23,8 +23,10 @@ fn value(line: &[u8]) -> Value {
 fn heard(translator: &mut Translator, agent: &Value) -> Vec<Value> {
     let heard = translator.from_agent(&line(agent)).into_iter();
     let heard = heard.filter_map(|heard| match heard {
+        Heard::Same => Some(agent.clone()),
+        Heard::Original | Heard::State(..) => None,
         Heard::Line(line) | Heard::Part(line) => Some(value(&line)),
-        Heard::Inserted(id) => Some(json!({ "inserted": id })),
+        Heard::Inserted(id, _) => Some(json!({ "inserted": id })),
         // Each state has the list.
         Heard::Background { work, .. } if work.is_empty() => None,
         Heard::Background { work, .. } => Some(json!({ "background": work })),

@@ -1,10 +1,8 @@
 use acp_wire::acp::PromptParams;
-use acp_wire::dialect::message_id;
-use acp_wire::{Id, Message, build, locate, lossy_at, remove_member};
+use acp_wire::{Message, locate, lossy_at, remove_member};
 use acpd_api::{NAMESPACE, PromptMeta};
 use acpd_policy::Verdict;
 use bytes::Bytes;
-use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
@@ -73,12 +71,6 @@ pub(crate) fn idempotency_key(prompt: &[u8]) -> Result<Option<String>, Fault> {
             "`idempotencyKey` is no string of 1 to {LONGEST_KEY} characters"
         ))),
     }
-}
-
-/// The answer that a prompt is in the journal at this position, for versions in which it does not wait
-/// for the turn.
-pub(crate) fn inserted(id: &Id, message: u64) -> Bytes {
-    build::response(id, &json!({ "messageId": message_id(message) }))
 }
 
 /// Returns the words of a prompt without the elements of clients around or before them, such as

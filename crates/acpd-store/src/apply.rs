@@ -151,7 +151,7 @@ impl<'c> Apply<'c> {
         }
         self.insert_event.execute(params![
             key,
-            row.pv,
+            row.form as u8,
             kind_code(row.kind),
             int(row.at.0),
             row.line.as_ref(),

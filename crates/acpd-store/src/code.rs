@@ -2,7 +2,7 @@
 
 use acp_wire::StateKey;
 use acpd_core::ids::{Seq, SessionKey, Time};
-use acpd_core::record::{EventKind, EventRow};
+use acpd_core::record::{EventKind, EventRow, LineForm};
 use bytes::Bytes;
 use rusqlite::RowIndex;
 
@@ -63,11 +63,16 @@ pub(crate) fn kind_of(code: i64) -> Result<EventKind, StoreError> {
     kind.ok_or_else(|| unknown("event kind", &code.to_string()))
 }
 
+pub(crate) fn form_of(code: u8) -> Result<LineForm, StoreError> {
+    let form = LineForm::ALL.into_iter().find(|form| *form as u8 == code);
+    form.ok_or_else(|| unknown("form of a line", &code.to_string()))
+}
+
 /// A line of a journal where it was read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line<'r> {
     pub(crate) seq: Seq,
-    pub(crate) pv: u8,
+    pub(crate) form: LineForm,
     pub(crate) kind: EventKind,
     pub(crate) at: Time,
     pub(crate) bytes: &'r [u8],
@@ -80,7 +85,7 @@ impl<'r> Line<'r> {
     pub(crate) fn read(row: &'r rusqlite::Row<'_>) -> Result<Line<'r>, StoreError> {
         Ok(Line {
             seq: seq_of(row.get(0)?),
-            pv: row.get(1)?,
+            form: form_of(row.get(1)?)?,
             kind: kind_of(row.get(2)?)?,
             at: Time(number(row, 3)?),
             bytes: row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?,
@@ -93,7 +98,7 @@ impl<'r> Line<'r> {
         EventRow {
             session,
             seq: self.seq,
-            pv: self.pv,
+            form: self.form,
             kind: self.kind,
             at: self.at,
             line: Bytes::copy_from_slice(self.bytes),

@@ -12,12 +12,12 @@
 use std::ops::Range;
 
 use acpd_core::ids::{Seq, SessionKey, Time};
-use acpd_core::record::EventKind;
+use acpd_core::record::{EventKind, LineForm};
 use memchr::{memchr, memrchr};
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
-use crate::code::{Line, MAX_SEQ, event_key, int, kind_code, kind_of, number};
+use crate::code::{Line, MAX_SEQ, event_key, form_of, int, kind_code, kind_of, number};
 use crate::error::StoreError;
 
 /// Bytes of lines in a pack, and own bytes of them; the last line may exceed both. A batch waits up
@@ -62,7 +62,7 @@ impl Packer {
         let (begin, end) = shared(&self.before, line.bytes);
         let own = &line.bytes[begin..line.bytes.len() - end];
         self.columns.seq.push(line.seq - self.seq);
-        self.columns.pv.push(line.pv);
+        self.columns.pv.push(line.form as u8);
         self.columns.kind.push(kind_code(line.kind));
         self.columns.at.push(int(line.at.0.wrapping_sub(self.at)));
         self.columns.origin.push(line.origin.map(str::to_owned));
@@ -117,7 +117,7 @@ pub(crate) struct Unpacked {
 #[derive(Debug)]
 struct Head {
     seq: Seq,
-    pv: u8,
+    form: LineForm,
     kind: EventKind,
     at: Time,
     origin: Option<String>,
@@ -157,7 +157,7 @@ impl Unpacked {
         self.bytes.extend_from_within(before.end - end..before.end);
         self.heads.push(Head {
             seq: seq.wrapping_add(value(&columns.seq, place)?),
-            pv: value(&columns.pv, place)?,
+            form: form_of(value(&columns.pv, place)?)?,
             kind: kind_of(value(&columns.kind, place)?)?,
             at: Time(at.wrapping_add(value(&columns.at, place)? as u64)),
             origin: value(&columns.origin, place)?,
@@ -175,7 +175,7 @@ impl Unpacked {
     pub(crate) fn lines(&self) -> impl DoubleEndedIterator<Item = Line<'_>> {
         self.heads.iter().map(|head| Line {
             seq: head.seq,
-            pv: head.pv,
+            form: head.form,
             kind: head.kind,
             at: head.at,
             bytes: &self.bytes[head.line.clone()],
@@ -230,8 +230,9 @@ mod tests {
     #[test]
     fn lines_of_the_first_packs_have_no_entity() {
         let mut packer = Packer::default();
-        let (kind, at, bytes) = (EventKind::Update, Time(1), &b"{}"[..]);
-        packer.add(&Line { seq: 1, pv: 1, kind, at, bytes, origin: None, entity: Some(7) });
+        let (form, kind, at) = (LineForm::default(), EventKind::Update, Time(1));
+        let bytes = &b"{}"[..];
+        packer.add(&Line { seq: 1, form, kind, at, bytes, origin: None, entity: Some(7) });
         let pack = packer.pack().unwrap();
         let read = |pack: &[u8]| Unpacked::new(1, pack).unwrap().lines().next().unwrap().entity;
         assert_eq!(read(&pack), Some(7));

@@ -13,7 +13,7 @@ use acp_wire::{Id, StateKey, build};
 use acpd_api::{LogEntry, LogResult, Reason, UsageParams, UsageReport};
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::profile::Reseed;
-use acpd_core::record::EventKind;
+use acpd_core::record::{EventKind, LineForm};
 use acpd_core::{Fault, Input, LogPage, Look, Read, ReadStyle, SessionValues, ValuesForm};
 use acpd_store::{Reader, Sizes as Measured, StoreError};
 use bytes::Bytes;
@@ -139,8 +139,8 @@ fn log(reader: &mut Reader, page: LogPage) -> Result<Bytes, StoreError> {
     let next = rows.last().map(|row| row.seq).filter(|seq| *seq < page.upto);
     let entries: Vec<LogEntry> = rows
         .into_iter()
-        // A notice says the same.
-        .filter(|row| row.kind != EventKind::Banner)
+        // Other lines say the same.
+        .filter(|row| row.kind != EventKind::Banner && row.form != LineForm::Second)
         .filter_map(|row| {
             let text = String::from_utf8(row.line.to_vec()).ok()?;
             Some(LogEntry { seq: row.seq, line: RawValue::from_string(text).ok()? })

@@ -7,7 +7,7 @@ use acpd_api::{NAMESPACE, method};
 use acpd_core::GO_ON;
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::profile::Reseed;
-use acpd_core::record::{EventKind, EventRow};
+use acpd_core::record::{EventKind, EventRow, LineForm};
 use acpd_store::{Reader, StoreError};
 
 /// Bytes of the request, from its beginning, and of the messages during its turn.
@@ -152,6 +152,9 @@ enum Part {
 
 /// Returns the part of a line and its text; `None` for other lines, and for parts without a text.
 fn part_of(row: &EventRow) -> Option<(Part, String)> {
+    if row.form == LineForm::Second {
+        return None;
+    }
     if str_at(&row.line, &["method"]).as_deref() == Some(method::TURN_STARTED) {
         return Some((Part::TurnStart, String::new()));
     }
@@ -195,7 +198,16 @@ mod tests {
 
     fn row(kind: EventKind, line: &serde_json::Value) -> EventRow {
         let (line, session, at) = (line.to_string().into(), SessionKey(1), Time(0));
-        EventRow { session, seq: 1, pv: 1, kind, at, line, origin: None, entity: None }
+        EventRow {
+            session,
+            seq: 1,
+            form: LineForm::default(),
+            kind,
+            at,
+            line,
+            origin: None,
+            entity: None,
+        }
     }
 
     fn started() -> EventRow {

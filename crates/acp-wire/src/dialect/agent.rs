@@ -15,6 +15,10 @@
 //!
 //! `idle` before the insertion is the end of other work. An answer that comes after the end is
 //! dropped.
+//!
+//! Clients of version 2 get the agent's own lines: most are the same in both versions
+//! ([`Heard::Same`]), and the engine keeps the others ([`Heard::Original`], [`Heard::State`]).
+//! Options and commands have no original: the engine lists them as they are in force.
 
 mod background;
 mod call;
@@ -60,12 +64,19 @@ const SESSION: [&str; 2] = ["params", "sessionId"];
 /// Meaning of an agent's line for the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
+    /// The agent's line, which is the same in version 1.
+    Same,
+    /// The agent's line, for clients of version 2. What follows is for others.
+    Original,
+    /// The agent's line, which tells the state of this session.
+    State(String, TalkState),
     /// A line of version 1.
     Line(Bytes),
     /// A line of version 1 about a tool call of which the agent has said more.
     Part(Bytes),
-    /// The agent has the prompt of this request in the history. Its answer comes later.
-    Inserted(Id),
+    /// The agent has the prompt of this request in the history, as the message with this id. Its
+    /// answer comes later.
+    Inserted(Id, Option<String>),
     /// The whole background work of a session.
     Background {
         /// The agent's id of the session.
@@ -73,6 +84,17 @@ pub enum Heard {
         /// All parts of the work.
         work: Vec<BackgroundWork>,
     },
+}
+
+/// What a session does, as its agent says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TalkState {
+    /// Nothing, but for work in the background.
+    Idle,
+    /// It works, or the agent does not know.
+    Running,
+    /// It waits for a person.
+    RequiresAction,
 }
 
 /// The state of a conversation with one process.
@@ -202,12 +224,12 @@ impl Translator {
             Ok(Message::Notification { method, .. }) if method == "session/update" => {
                 self.updated(line)
             }
-            _ => vec![Heard::Line(line.clone())],
+            _ => vec![Heard::Same],
         }
     }
 
     fn permission_asked(&mut self, line: &Bytes) -> Vec<Heard> {
-        let Some(session) = id_at(line, &SESSION) else { return vec![Heard::Line(line.clone())] };
+        let Some(session) = id_at(line, &SESSION) else { return vec![Heard::Same] };
         self.questions += 1;
         let number = self.questions;
         let Talk { calls, terminals, .. } = self.talk(&session);
@@ -229,9 +251,11 @@ impl Translator {
                 let message = str_at(line, &["result", "messageId"]).map(Into::into);
                 let message = message.or(prompt.message);
                 let session = prompt.session;
+                let news =
+                    (!prompt.is_inserted).then(|| Heard::Inserted(id.clone(), message.clone()));
                 let inserted = Prompt { session, is_inserted: true, is_answered: true, message };
-                self.asked.insert(id.clone(), Asked::Prompt(inserted));
-                (!prompt.is_inserted).then_some(Heard::Inserted(id)).into_iter().collect()
+                self.asked.insert(id, Asked::Prompt(inserted));
+                news.into_iter().collect()
             }
             Some(Asked::Over) => Vec::new(),
             Some(Asked::Opening(session)) if is_result => self.opened(session, line),
@@ -263,14 +287,14 @@ impl Translator {
                 let ended = open.map(|(id, _)| Heard::Line(build::response(&id, &cancelled)));
                 ended.chain([Heard::Line(line.clone())]).collect()
             }
-            _ => vec![Heard::Line(line.clone())],
+            _ => vec![Heard::Same],
         }
     }
 
     /// The options and commands of a session, if the answer has any.
     fn opened(&mut self, session: Option<String>, line: &Bytes) -> Vec<Heard> {
         let made = || str_at(line, &["result", "sessionId"]).map(Cow::into_owned);
-        let Some(session) = session.or_else(made) else { return vec![Heard::Line(line.clone())] };
+        let Some(session) = session.or_else(made) else { return vec![Heard::Same] };
         let (answer, commands) = setup::opened_from_v2(line);
         let answer = self.talk(&session).options.in_answer(answer);
         let mut heard = vec![Heard::Line(answer)];
@@ -285,7 +309,7 @@ impl Translator {
 
     fn updated(&mut self, line: &Bytes) -> Vec<Heard> {
         let (Some(session), Some(update)) = (id_at(line, &SESSION), value_at(line, &UPDATE)) else {
-            return vec![Heard::Line(line.clone())];
+            return vec![Heard::Same];
         };
         let kind = str_at(&update, &["sessionUpdate"]).unwrap_or_default();
         let id = || id_at(&update, &["messageId"]).unwrap_or_default();
@@ -300,11 +324,16 @@ impl Translator {
         let talk = self.talk(&session);
         talk.background.note(&kind, &update);
         let with = |update: Bytes| Heard::Line(set_member(line, &UPDATE, &update));
+        let original = [Heard::Original].into_iter();
         match &*kind {
             "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk" => {
-                let gap = talk.messages.chunk(&kind, &id(), &update);
-                let gap = gap.map(|gap| with(set_member(&update, &["content"], &gap)));
-                gap.into_iter().chain([Heard::Line(line.clone())]).collect()
+                match talk.messages.chunk(&kind, &id(), &update) {
+                    Some(gap) => {
+                        let gap = with(set_member(&update, &["content"], &gap));
+                        original.chain([gap, Heard::Line(line.clone())]).collect()
+                    }
+                    None => vec![Heard::Same],
+                }
             }
             "user_message" | "agent_message" | "agent_thought" => {
                 let blocks = blocks(&update);
@@ -315,22 +344,26 @@ impl Translator {
                     quoted(&format!("{kind}_chunk")).as_bytes(),
                 );
                 let added = added.into_iter().flatten();
-                added.map(|block| with(set_member(&chunk, &["content"], &block))).collect()
+                let added = added.map(|block| with(set_member(&chunk, &["content"], &block)));
+                original.chain(added).collect()
             }
-            "tool_call_update" => {
-                let update = talk.calls.update(&update, &mut talk.terminals);
-                vec![with_update(line)(update)]
-            }
+            "tool_call_update" => match talk.calls.update(&update, &mut talk.terminals) {
+                CallUpdate { update: same, is_whole: true } if same == update => vec![Heard::Same],
+                update => original.chain([with_update(line)(update)]).collect(),
+            },
             "tool_call_content_chunk" => {
                 let added = talk.calls.add_content(&update, &mut talk.terminals);
-                added.into_iter().map(with_update(line)).collect()
+                original.chain(added.into_iter().map(with_update(line))).collect()
             }
             "terminal_update" | "terminal_output_chunk" => {
                 let changed = talk.terminals.told(&update);
                 let calls = changed.map(|id| talk.calls.showing(&id, &mut talk.terminals));
-                calls.into_iter().flatten().map(with_update(line)).collect()
+                original.chain(calls.into_iter().flatten().map(with_update(line))).collect()
             }
-            "plan_update" => vec![with(setup::plan_from_v2(&update))],
+            "plan_update" => match setup::plan_from_v2(&update) {
+                same if same == update => vec![Heard::Same],
+                plan => original.chain([with(plan)]).collect(),
+            },
             "available_commands_update" => {
                 vec![with(setup::commands_in(&update, &["availableCommands"]))]
             }
@@ -341,7 +374,7 @@ impl Translator {
             }
             // The answer ends the replay.
             "replay_complete" => Vec::new(),
-            _ => vec![Heard::Line(line.clone())],
+            _ => vec![Heard::Same],
         }
     }
 
@@ -353,7 +386,8 @@ impl Translator {
         }
         prompt.message = Some(id.to_owned());
         let is_news = !std::mem::replace(&mut prompt.is_inserted, true);
-        Some(is_news.then(|| Heard::Inserted(ask)).into_iter().collect())
+        let inserted = is_news.then(|| Heard::Inserted(ask, prompt.message.clone()));
+        Some([Heard::Original].into_iter().chain(inserted).collect())
     }
 
     /// The oldest open prompt of a session.
@@ -367,9 +401,15 @@ impl Translator {
     }
 
     fn state_told(&mut self, session: &str, update: &Bytes, line: &Bytes) -> Vec<Heard> {
+        let state = match str_at(update, &["state"]).as_deref() {
+            Some("idle") => TalkState::Idle,
+            Some("requires_action") => TalkState::RequiresAction,
+            _ => TalkState::Running,
+        };
+        let told = [Heard::State(session.to_owned(), state)];
         let work = self.talk(session).background.listed(update);
         let work = work.map(|work| Heard::Background { session: session.to_owned(), work });
-        self.turn_told(session, update, line).into_iter().chain(work).collect()
+        told.into_iter().chain(self.turn_told(session, update, line)).chain(work).collect()
     }
 
     fn turn_told(&mut self, session: &str, update: &Bytes, line: &Bytes) -> Vec<Heard> {

@@ -35,10 +35,6 @@ pub fn request_from_v2<'a>(method: &'a str, line: &Bytes) -> Result<Request<'a>,
         "session/fork" => (method, convert_setup(line)),
         "session/set_config_option" => (method, convert_option(line, &["params"])?),
         "session/prompt" => (method, convert_prompt(line)?),
-        "tool_call/cancel" | "terminal/cancel" => {
-            let text = "the item cannot be cancelled alone; cancel the turn: `session/cancel`";
-            return Err(invalid(text));
-        }
         "session/load" | "session/set_mode" | "session/set_model" | "authenticate" | "logout" => {
             let text = format!("`{method}` is not a method of protocol version 2");
             let error = ErrorObject::new(code::METHOD_NOT_FOUND, text);

@@ -202,7 +202,7 @@ impl Clients {
             if attachment.cursor != Cursor::Live {
                 attachment.owes_state = true;
             } else if attachment.view.version.tells_states() {
-                let line = version2::state_update(journal.public_id, journal.state);
+                let line = version2::state_now(journal);
                 cx.send(Effect::Client(*client, ToClient::Line(line)));
             }
         }
@@ -362,7 +362,7 @@ impl Clients {
         let keeps_position = std::mem::replace(&mut attachment.has_position, true) && is_quiet;
         cx.send_all(attachment.deferred.drain(..).map(|(_, effect)| effect));
         if owes_state && view.version.tells_states() {
-            let state = version2::state_update(journal.public_id, journal.state);
+            let state = version2::state_now(journal);
             let now = [options_update(journal, &view), ToClient::Line(state)];
             cx.send_all(now.map(|what| Effect::Client(client, what)));
         }

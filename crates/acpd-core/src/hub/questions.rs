@@ -56,12 +56,12 @@ macro_rules! place {
 }
 
 impl Hub {
-    /// `is_intact`: nothing was removed from the agent's line.
+    /// `original`: the request of an agent of version 2; `is_intact`: nothing was removed from it.
     pub(crate) fn on_agent_question(
         &mut self,
         process: Process,
         id: &Id,
-        line: &Bytes,
+        (line, original): (&Bytes, Option<&Bytes>),
         is_intact: bool,
     ) {
         let sessions = &self.sessions;
@@ -75,7 +75,9 @@ impl Hub {
             }
         };
         let mut known = Call::default();
+        new.original = original.cloned();
         if let Some(key) = new.session() {
+            new.original = new.original.map(|line| sessions.to_public_id(key, line));
             new.line = sessions.to_public_id(key, new.line);
             known = sessions.session(key).known_call(&new.line);
         }

@@ -31,8 +31,8 @@ use crate::profile::Config;
 use crate::prompt::prompt_text;
 use crate::questions::Questions;
 use crate::record::{
-    AskedRow, Desired, EventKind, InteractionRow, Purpose, Record, RowId, Sender, SessionRow,
-    SessionState, Snapshot, Steer, TurnRow, TurnStage,
+    AskedRow, Desired, EventKind, InteractionRow, PromptMessage, Purpose, Record, RowId, Sender,
+    SessionRow, SessionState, Snapshot, Steer, TurnRow, TurnStage,
 };
 use crate::requests::Requests;
 use crate::services::{AgentServices, RequestKind};
@@ -198,7 +198,10 @@ impl Hub {
             TurnStage::Queued if is_known => session.queue.push_back(prompt),
             TurnStage::Dispatched { chunk, message, open, .. } => {
                 let (number, text) = (session.row.prompts, prompt_text(&prompt.line));
-                session.told = TurnState::Working;
+                session.told = match message {
+                    Some(PromptMessage::Own(_)) => TurnState::Working,
+                    _ => session.row.agent_state,
+                };
                 session.messages = Messages::recovered(open);
                 session.running = Some(Box::new(Running {
                     added: self.requests.steers(row.session).map(Steer::text).collect(),

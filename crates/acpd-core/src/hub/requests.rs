@@ -72,18 +72,6 @@ impl Hub {
         Some(why)
     }
 
-    /// The next daemon has to know that the answer to a prompt comes with the end of its turn.
-    pub(crate) fn prompt_inserted(&mut self, host: HostId, id: &Id) {
-        let Some(ask) = id.as_issued() else { return };
-        let asked = self.requests.asked.get_mut(&ask).filter(|asked| asked.host == host);
-        if let Some(Purpose::Prompt { inserted, .. } | Purpose::Abandoned { inserted, .. }) =
-            asked.map(|asked| &mut asked.purpose)
-            && !replace(inserted, true)
-        {
-            self.save_asked(ask);
-        }
-    }
-
     /// Returns the purposes of the dropped requests, oldest first.
     pub(crate) fn drop_requests_of(&mut self, host: HostId) -> Vec<Purpose> {
         let gone = self.requests.asked.extract_if(.., |_, asked| asked.host == host);

@@ -485,9 +485,12 @@ impl Processes {
             .hint(format!("try again later, or restart it: `acpctl agent restart {agent}`"))
     }
 
-    /// Returns whether it is unknown if a lost process got this line.
-    pub(crate) fn is_undecided(&self, id: SlotId, chunk: u64) -> bool {
-        self[&id].host().is_some_and(|host| host.lost && host.outbox.has(chunk))
+    /// Returns whether it is unknown if an ended process got this line. `is_taken`: it did, and told
+    /// what its version tells.
+    pub(crate) fn is_undecided(&self, id: SlotId, chunk: u64, is_taken: bool) -> bool {
+        self[&id].host().is_some_and(|host| {
+            host.lost && host.outbox.has(chunk) || host.exited.is_some() && !is_taken
+        })
     }
 }
 

@@ -37,6 +37,7 @@ pub(crate) mod question;
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::acp::ElicitationMode;
+use acp_wire::dialect::question_again;
 use acp_wire::{ErrorObject, Id, build, code, is_legible, lossy_at, set_id, str_at};
 use acpd_api::{Doing, Untrusted, method};
 use acpd_policy::Remembered;
@@ -216,6 +217,7 @@ impl Questions {
         let old =
             || is_permission.then(|| Box::new(Frozen::of_question(Call::unknown(), &row.line)));
         question.frozen = row.frozen.or_else(old);
+        question.original = row.original.map(Bytes::from);
         self.open.insert(row.id, question);
     }
 
@@ -455,6 +457,8 @@ impl Questions {
         cx.report(EngineEvent::SessionLine { session: row.key, kind, line });
         // The agent's last values replace those of the question.
         question.line = call.put_into(&question.line);
+        let original = question.original.as_ref();
+        question.original = original.map(|original| question_again(original, &question.line));
         question.frozen = Some(Box::new(Frozen::of(call, changes + 1)));
         question.at = cx.now;
         self.decide_or_ask(cx, place, question);

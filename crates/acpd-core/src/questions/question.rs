@@ -87,6 +87,8 @@ pub(crate) struct OpenQuestion {
     pub(super) request: Option<(HostId, Id)>,
     /// The request with the session's public id.
     pub(crate) line: Bytes,
+    /// The same as an agent of version 2 has asked it.
+    pub(crate) original: Option<Bytes>,
     pub(super) kind: QuestionKind,
     pub(super) at: Time,
     pub(super) frozen: Option<Box<Frozen>>,
@@ -164,6 +166,7 @@ impl OpenQuestion {
             subject,
             request: host.map(|host| (host, id)),
             line: line.clone(),
+            original: None,
             kind,
             at,
             frozen: None,
@@ -211,7 +214,10 @@ impl OpenQuestion {
     pub(super) fn save(&self, cx: &mut Cx, id: InteractionId) {
         let Some(host) = self.host() else { return };
         let (session, line, frozen) = (self.session(), self.line.clone(), self.frozen.clone());
-        cx.put(Row::Interaction(InteractionRow { id, session, host, line, at: self.at, frozen }));
+        let original =
+            self.original.as_ref().map(|line| String::from_utf8_lossy(line).into_owned());
+        let row = InteractionRow { id, session, host, line, original, at: self.at, frozen };
+        cx.put(Row::Interaction(row));
     }
 
     fn message(&self) -> Cow<'_, str> {
@@ -260,9 +266,10 @@ impl OpenQuestion {
             return set_member(&self.line, &["params", "requestId"], request.id.raw().as_bytes());
         }
         let line = with_own_content(&self.line, &["params", "toolCall", "content"], to.view);
+        let turn = place.row.map_or(0, |row| row.prompts);
+        let line = to.view.version.question(&line, self.original.as_ref(), turn);
         let public_id = place.row.map_or("", |row| &row.public_id);
         let line = with_known_session(line, public_id, to.view.capabilities.subagents);
-        let line = to.view.version.question(line, place.row.map_or(0, |row| row.prompts));
         if !to.view.notices {
             return line;
         }

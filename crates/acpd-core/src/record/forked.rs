@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::ids::{Seq, SessionKey, Time};
-use crate::record::{Child, EventKind, EventRow};
+use crate::record::{Child, EventKind, EventRow, LineForm};
 
 /// A session at the moment when acpd asked its agent for a fork.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ impl Forked {
         EventRow {
             session: self.session,
             seq,
-            pv: 1,
+            form: LineForm::default(),
             kind: EventKind::Notice,
             at,
             line: self.left_out.clone(),

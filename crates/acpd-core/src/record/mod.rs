@@ -13,12 +13,13 @@ mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::dialect::BackgroundWork;
-use acp_wire::{Id, StateKey, Version, str_at};
+use acp_wire::dialect::{BackgroundWork, message_id};
+use acp_wire::{Id, StateKey, Version, build, str_at};
 use acpd_api::escape::shell_word;
-use acpd_api::{AuthSource, AuthState, Cost, RestoreLevel, Tokens, method};
+use acpd_api::{AuthSource, AuthState, Cost, RestoreLevel, Tokens, TurnState, method};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use crate::tool_calls::frozen::Frozen;
@@ -196,6 +197,8 @@ pub struct SessionRow {
     pub open_tools: BTreeSet<String>,
     /// Background work of the process.
     pub background: Vec<BackgroundWork>,
+    /// What the session does, as an agent of version 2 has said.
+    pub agent_state: TurnState,
     /// The subagents' sessions that the process holds, by the agent's ids.
     pub children: BTreeMap<String, Child>,
     /// Title from the agent; until then, the beginning of the first prompt.
@@ -297,8 +300,7 @@ pub enum Dormant {
 pub struct EventRow {
     pub session: SessionKey,
     pub seq: Seq,
-    /// ACP version of the connection that the line came from.
-    pub pv: u8,
+    pub form: LineForm,
     pub kind: EventKind,
     pub at: Time,
     /// The complete notification, with the session's public id.
@@ -310,6 +312,25 @@ pub struct EventRow {
     /// the position of the message's first line, for an update of a call the number of the last
     /// dispatched turn.
     pub entity: Option<u64>,
+}
+
+/// The versions of the protocol that a line of a journal is for. The numbers are on disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum LineForm {
+    /// A line of version 1; clients of version 2 get it converted.
+    #[default]
+    Converted = 0x01,
+    /// An agent's line that is the same in both versions.
+    Same = 0x02,
+    /// A line of version 1; clients of version 2 have got the agent's own line.
+    First = 0x11,
+    /// An agent's own line of version 2; clients of version 1 get others for it.
+    Second = 0x12,
+}
+
+impl LineForm {
+    pub const ALL: [LineForm; 4] =
+        [LineForm::Converted, LineForm::Same, LineForm::First, LineForm::Second];
 }
 
 /// Returns whether a notice of a journal begins or ends a turn.
@@ -368,9 +389,9 @@ pub struct PromptKeyRow {
     pub session: SessionKey,
     pub key: String,
     pub turn: u64,
-    /// Position of the prompt in the journal.
+    /// None if the agent has not taken the prompt.
     #[serde(default)]
-    pub message: Seq,
+    pub message: Option<PromptMessage>,
     /// JSON object with the `result` or the `error` of the answer.
     #[serde(skip)]
     pub outcome: Bytes,
@@ -395,13 +416,35 @@ pub enum TurnStage {
     Dispatched {
         host: HostId,
         chunk: u64,
-        /// Position of the prompt in the journal.
+        /// None while the agent has not taken the prompt.
         #[serde(default)]
-        message: Seq,
+        message: Option<PromptMessage>,
         /// The message that the agent writes, if clients name messages by it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         open: Option<OpenMessage>,
     },
+}
+
+/// The name of a prompt's message for clients.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum PromptMessage {
+    /// By the position of its first line in the journal.
+    Own(Seq),
+    /// The id that an agent of version 2 has given it.
+    Agents(String),
+}
+
+impl PromptMessage {
+    /// The answer that the prompt is in the history, for versions in which it does not wait for the
+    /// turn.
+    pub(crate) fn answer(&self, id: &Id) -> Bytes {
+        let message = match self {
+            PromptMessage::Own(seq) => message_id(*seq),
+            PromptMessage::Agents(message) => message.clone(),
+        };
+        build::response(id, &json!({ "messageId": message }))
+    }
 }
 
 /// A message that the next chunk may continue.
@@ -438,6 +481,9 @@ pub struct InteractionRow {
     /// before the command's output is known.
     #[serde(skip)]
     pub line: Bytes,
+    /// The question as an agent of version 2 has asked it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<String>,
     pub at: Time,
     pub frozen: Option<Box<Frozen>>,
 }

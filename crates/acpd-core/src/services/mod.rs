@@ -128,8 +128,15 @@ impl AgentServices {
                     return true;
                 }
                 let (request, session) = (InteractionId(cx.ids.issue()), Some(place.row.key));
-                let row =
-                    InteractionRow { id: request, session, host, line, at: cx.now, frozen: None };
+                let row = InteractionRow {
+                    id: request,
+                    session,
+                    host,
+                    line,
+                    original: None,
+                    at: cx.now,
+                    frozen: None,
+                };
                 cx.out.durable = true;
                 cx.put(Row::Interaction(row.clone()));
                 self.open(cx, place, row, id.clone(), (by, kind));

@@ -307,7 +307,15 @@ impl AgentServices {
         let line = self.output_line(row, call, &shown.content, why);
         let (Some(line), Some(host)) = (line, row.host) else { return };
         let (id, session, at) = (shown.last_word, Some(row.key), cx.now);
-        cx.put(Row::Interaction(InteractionRow { id, session, host, line, at, frozen: None }));
+        cx.put(Row::Interaction(InteractionRow {
+            id,
+            session,
+            host,
+            line,
+            original: None,
+            at,
+            frozen: None,
+        }));
     }
 
     /// Returns the tool calls that show a command. All belong to its session.

@@ -134,6 +134,7 @@ impl Session {
         Session {
             kin: Kin::of(&row.params),
             began: row.created,
+            told: if matches!(state, State::Live) { row.agent_state } else { TurnState::Idle },
             row: Saved::new(row),
             head,
             mcp_servers,
@@ -283,6 +284,7 @@ impl Session {
             head: self.head,
             state: self.told,
             mode: self.row.mode.as_deref(),
+            background: &self.row.background,
         }
     }
 
@@ -293,6 +295,11 @@ impl Session {
             Some(_) => TurnState::Working,
             None => TurnState::Idle,
         }
+    }
+
+    /// Returns whether the agent works without a prompt, as it says.
+    pub(crate) fn works_alone(&self) -> bool {
+        self.running.is_none() && self.told == TurnState::Working
     }
 
     pub(crate) fn has_busy_child(&self) -> bool {

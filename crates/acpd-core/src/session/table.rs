@@ -340,6 +340,7 @@ impl Sessions {
         let mut sessions = self.awake().filter(|(_, session)| session.slot == slot);
         sessions.any(|(_, session)| {
             session.running.is_some()
+                || session.works_alone()
                 || session.has_busy_child()
                 || !session.row.background.is_empty()
         })

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::fault::Fault;
-use crate::ids::{Requester, Seq, SessionKey, Time};
+use crate::ids::{Requester, SessionKey, Time};
 use crate::params::raw_at;
 use crate::profile::FailureSign;
 use crate::prompt::{continues, has_yes, idempotency_key, meta, once};
-use crate::record::{Canceller, Record, RowId};
+use crate::record::{Canceller, PromptMessage, Record, RowId};
 use crate::session::Session;
 use crate::session::limit::Held;
 use crate::session::replay::replayed_as;
@@ -46,8 +46,8 @@ pub(crate) struct Running {
     pub(crate) number: u64,
     /// Number of the prompt's line in the outbox.
     pub(crate) chunk: u64,
-    /// Position of the prompt in the journal.
-    pub(crate) message: Seq,
+    /// None while the agent has not taken the prompt.
+    pub(crate) message: Option<PromptMessage>,
     /// A client knows from an answer that the prompt is in the journal.
     pub(crate) is_promised: bool,
     pub(crate) key: Option<String>,
@@ -144,7 +144,7 @@ impl Running {
             prompt: Queued { line: kept, ..prompt },
             number,
             chunk,
-            message: 0,
+            message: None,
             is_promised: false,
             work: Work::Running { touched: false },
             cut_short: None,
@@ -175,6 +175,11 @@ impl Running {
     pub(crate) fn touch(&mut self, now: Time) -> Option<u64> {
         let is_first = self.step(WorkEvent::Touched) == Some(WorkEffect::Begun);
         (is_first && self.whole).then(|| now.since(self.prompt.at))
+    }
+
+    /// Returns whether a user message is the prompt, or was added to the turn.
+    pub(crate) fn is_said(&self, text: &str) -> bool {
+        self.echo.iter().chain(&self.added).any(|said| said.contains(text.trim()))
     }
 
     /// Returns `true` for the first cancel.

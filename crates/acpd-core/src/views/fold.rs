@@ -12,6 +12,7 @@ use acp_wire::{locate, set_member, splice, str_at};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use crate::input::View;
 use crate::record::{EventKind, EventRow};
 
 const UPDATE: [&str; 2] = ["params", "update"];
@@ -23,23 +24,28 @@ const MOST: usize = 256 << 10;
 /// A line that later lines may continue.
 struct Folded {
     row: EventRow,
+    /// The client gets the line as the agent has sent it.
+    is_original: bool,
     /// The place of a chunk's text, without its quotes.
     text: Option<Range<usize>>,
     /// Texts of later chunks, as JSON has them.
     more: Vec<u8>,
 }
 
-/// Folds lines up to `max_line` bytes (0 = no limit).
-pub(super) fn fold(rows: Vec<EventRow>, max_line: u64) -> Vec<EventRow> {
+/// Folds the lines of a view.
+pub(super) fn fold(rows: Vec<EventRow>, view: &View) -> Vec<EventRow> {
+    let max_line = view.max_line;
     let most = if max_line == 0 { MOST } else { MOST.min(max_line as usize) };
     let mut folded = Vec::new();
     let mut open: Option<Folded> = None;
     for row in rows {
         let text = text_of(&row);
-        if open.as_mut().is_some_and(|open| open.takes(&row, text.as_ref(), most)) {
+        let is_original = view.gets_original(row.form);
+        let facts = (text.as_ref(), is_original);
+        if open.as_mut().is_some_and(|open| open.takes(&row, facts, most)) {
             continue;
         }
-        let next = Folded { row, text, more: Vec::new() };
+        let next = Folded { row, is_original, text, more: Vec::new() };
         folded.extend(open.replace(next).map(Folded::row));
     }
     folded.extend(open.map(Folded::row));
@@ -61,11 +67,18 @@ fn text_of(row: &EventRow) -> Option<Range<usize>> {
 
 impl Folded {
     /// Adds a line, unless it is a line of its own.
-    fn takes(&mut self, row: &EventRow, text: Option<&Range<usize>>, most: usize) -> bool {
+    fn takes(
+        &mut self,
+        row: &EventRow,
+        (text, is_original): (Option<&Range<usize>>, bool),
+        most: usize,
+    ) -> bool {
         let own = &self.row;
-        if (row.kind, row.pv, row.entity, &row.origin)
-            != (own.kind, own.pv, own.entity, &own.origin)
-        {
+        let is_same = row.kind == own.kind
+            && row.origin == own.origin
+            && self.is_original == is_original
+            && (is_original || row.entity == own.entity);
+        if !is_same {
             return false;
         }
         match (&self.text, text) {
@@ -79,7 +92,7 @@ impl Folded {
                 }
                 self.more.extend(&chunk[text.clone()]);
             }
-            (None, None) => match merged(&self.row.line, &row.line) {
+            (None, None) => match merged(&self.row.line, &row.line, is_original) {
                 Some(line) if line.len() <= most => self.row.line = line,
                 _ => return false,
             },
@@ -101,7 +114,7 @@ impl Folded {
 }
 
 /// Returns the line of a tool call with an update of it, or a plan's next version.
-fn merged(line: &Bytes, next: &Bytes) -> Option<Bytes> {
+fn merged(line: &Bytes, next: &Bytes, is_original: bool) -> Option<Bytes> {
     let kind = str_at(next, &UPDATE_KIND)?;
     let (own, new) = (locate(line, &UPDATE)?, locate(next, &UPDATE)?);
     if line[..own.start] != next[..new.start] || line[own.end..] != next[new.end..] {
@@ -120,6 +133,8 @@ fn merged(line: &Bytes, next: &Bytes) -> Option<Bytes> {
                 let path = ["params", "update", name];
                 line = match name {
                     "sessionUpdate" | "toolCallId" => continue,
+                    // It clears the member, which is more than a first line can say.
+                    _ if is_original && value.get() == "null" => return None,
                     "_meta" => with_meta(line, &mut path.to_vec(), value)?,
                     // The protocol replaces a member as a whole, and keeps it for `null`.
                     _ if value.get() == "null" => continue,
@@ -162,6 +177,7 @@ mod tests {
 
     use super::*;
     use crate::ids::{SessionKey, Time};
+    use crate::record::LineForm;
 
     fn folded(updates: &[Value]) -> Vec<(u64, Value)> {
         folded_rows(updates.iter().map(|update| (update, None)))
@@ -174,9 +190,18 @@ mod tests {
             let params = json!({"sessionId": "s", "update": update});
             let line = json!({"method": "session/update", "params": params}).to_string().into();
             let (session, kind, at) = (SessionKey(1), EventKind::Update, Time(seq));
-            EventRow { session, seq, pv: 1, kind, at, line, origin: None, entity }
+            EventRow {
+                session,
+                seq,
+                form: LineForm::default(),
+                kind,
+                at,
+                line,
+                origin: None,
+                entity,
+            }
         };
-        let rows = fold(updates.into_iter().zip(1..).map(row).collect(), 0);
+        let rows = fold(updates.into_iter().zip(1..).map(row).collect(), &View::default());
         let update = |row: EventRow| {
             let mut line: Value = serde_json::from_slice(&row.line).unwrap();
             (row.seq, line["params"]["update"].take())

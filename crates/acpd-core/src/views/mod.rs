@@ -11,6 +11,7 @@ mod words;
 
 use std::borrow::Cow;
 
+use acp_wire::dialect::BackgroundWork;
 use acp_wire::{StateKey, Version, build, locate, remove_member, set_member, str_at};
 use acpd_api::{ClientName, LinePosition, NAMESPACE, Skipped, TurnState, method};
 use bytes::Bytes;
@@ -35,6 +36,7 @@ pub(crate) struct JournalHead<'a> {
     pub(crate) head: Seq,
     pub(crate) state: TurnState,
     pub(crate) mode: Option<&'a str>,
+    pub(crate) background: &'a [BackgroundWork],
 }
 
 /// A connected client that may decide for a person, so agents may ask it.
@@ -50,6 +52,8 @@ pub(crate) struct Responder<'a> {
 pub fn render(row: &EventRow, update: Option<&str>, session: &str, view: &View) -> Option<Bytes> {
     let (line, kind, seq) = (&row.line, row.kind, row.seq);
     let line = match (view.version, kind) {
+        _ if !view.has_line(row.form) => return None,
+        _ if view.gets_original(row.form) => line.clone(),
         (Version::V2, _) => version2::render(row, view)?,
         (Version::V1, EventKind::Notice) if !view.notices => {
             missing_in_words(line).map(|(session, text)| sentence(&session, &text))?
@@ -142,9 +146,10 @@ fn skipped(line: &Bytes, view: &View) -> Option<Bytes> {
 
 impl Read {
     /// Returns the lines that the client gets for a piece of journal.
-    pub fn show(&self, rows: Vec<EventRow>) -> Vec<Bytes> {
+    pub fn show(&self, mut rows: Vec<EventRow>) -> Vec<Bytes> {
         let is_load = self.style == ReadStyle::History;
-        let rows = if is_load { fold::fold(rows, self.view.max_line) } else { rows };
+        rows.retain(|row| self.view.has_line(row.form));
+        let rows = if is_load { fold::fold(rows, &self.view) } else { rows };
         let is_past =
             |row: &EventRow| is_load && self.view.version.tells_states() && version2::is_state(row);
         rows.iter().filter(|row| !is_past(row)).filter_map(|row| self.show_one(row)).collect()

@@ -1,4 +1,5 @@
-//! Lines for clients of version 2 of the protocol, of sessions whose agent speaks version 1.
+//! Lines of version 1 for clients of version 2. An agent of version 2 has lines of its own for them
+//! ([`LineForm`]).
 //!
 //! | In the journal | For the client |
 //! | --- | --- |
@@ -11,16 +12,32 @@
 //! A replay shows no state of the past; the state of the session comes behind it.
 
 use acp_wire::UpdateClass::Conversation;
-use acp_wire::dialect::update_to_v2;
+use acp_wire::dialect::{BackgroundWork, update_to_v2};
 use acp_wire::{StateKey, Version, build, classify_update, code, locate, lossy_at, str_at};
 use acpd_api::{NAMESPACE, Outcome, Reason, Tokens, TurnEnded, TurnState, Untrusted, method};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::input::View;
-use crate::record::{EventKind, EventRow, is_about_turn};
+use crate::record::{EventKind, EventRow, LineForm, is_about_turn};
+use crate::views::JournalHead;
 use crate::views::content::with_own_content;
 use crate::views::words::{OWN_VOICE, missing_in_words};
+
+impl View {
+    /// Returns whether a line is for clients of this version.
+    pub(crate) fn has_line(&self, form: LineForm) -> bool {
+        match self.version {
+            Version::V1 => form != LineForm::Second,
+            Version::V2 => form != LineForm::First,
+        }
+    }
+
+    /// Returns whether the client gets the line as the agent has sent it.
+    pub(super) fn gets_original(&self, form: LineForm) -> bool {
+        self.version == Version::V2 && matches!(form, LineForm::Same | LineForm::Second)
+    }
+}
 
 /// Returns `None` for a hidden line.
 pub(super) fn render(row: &EventRow, view: &View) -> Option<Bytes> {
@@ -58,7 +75,11 @@ pub(crate) fn has_all_options(row: &EventRow, view: &View) -> bool {
 }
 
 pub(super) fn is_state(row: &EventRow) -> bool {
-    row.kind == EventKind::Notice && is_about_turn(&row.line)
+    match row.kind {
+        EventKind::Notice => is_about_turn(&row.line),
+        EventKind::Live => row.form == LineForm::Second,
+        _ => false,
+    }
 }
 
 /// Returns the state of a session that its turns have when this notice is written.
@@ -119,13 +140,30 @@ fn tokens(tokens: &Tokens) -> Option<Value> {
     Some(usage)
 }
 
-pub(crate) fn state_update(session: &str, state: TurnState) -> Bytes {
+fn state_update(session: &str, state: TurnState) -> Bytes {
+    update(session, &state_of_turn(state))
+}
+
+fn state_of_turn(state: TurnState) -> Value {
     let state = match state {
         TurnState::Idle => "idle",
         TurnState::Working => "running",
         TurnState::NeedsAction => "requires_action",
     };
-    update(session, &json!({ "sessionUpdate": "state_update", "state": state }))
+    json!({ "sessionUpdate": "state_update", "state": state })
+}
+
+/// The state of a session at the end of its journal.
+pub(crate) fn state_now(journal: JournalHead<'_>) -> Bytes {
+    let mut state = state_of_turn(journal.state);
+    let item = |work: &BackgroundWork| {
+        let (_, member) = work.kind.cancel();
+        json!({ "type": work.kind, member: work.id })
+    };
+    if !journal.background.is_empty() {
+        state["background"] = journal.background.iter().map(item).collect();
+    }
+    update(journal.public_id, &state)
 }
 
 /// Ends a turn for a client that leaves its session.

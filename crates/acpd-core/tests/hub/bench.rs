@@ -88,6 +88,8 @@ pub(crate) struct Bench {
     /// Summary for each new session of a lost one.
     pub(crate) summarized: Vec<Reseed>,
     pub(crate) acked: u64,
+    /// What the agent has said.
+    pub(crate) said: Vec<String>,
     pub(crate) exited: bool,
     offset: u64,
     next_client: u64,
@@ -203,6 +205,7 @@ impl Bench {
             summary: "it was about a fish",
             summarized: Vec::new(),
             acked: 0,
+            said: Vec::new(),
             exited: false,
             offset: 0,
             next_client: 0,
@@ -626,6 +629,7 @@ impl Bench {
     pub(crate) fn agent_raw(&mut self, line: &str) {
         self.offset += line.len() as u64 + 1;
         let (host, end) = (self.host(), self.offset);
+        self.said.push(line.to_owned());
         self.feed(host_line(host, Bytes::from(line.to_owned()), end));
     }
 

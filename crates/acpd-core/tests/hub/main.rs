@@ -28,6 +28,7 @@ mod mangle;
 mod mcp;
 mod mcp_in_client;
 mod order;
+mod originals;
 mod own;
 mod prompt_keys;
 mod protocol;

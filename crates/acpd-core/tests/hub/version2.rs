@@ -19,7 +19,7 @@ fn option() -> Value {
 }
 
 /// Kinds of lines in words: updates by their state or message, answers by their id.
-fn words(lines: &[Value]) -> Vec<String> {
+pub(crate) fn words(lines: &[Value]) -> Vec<String> {
     let one = |line: &Value| {
         let update = &line["params"]["update"];
         let more = ["state", "messageId", "toolCallId"];
@@ -34,7 +34,7 @@ fn words(lines: &[Value]) -> Vec<String> {
 }
 
 impl Bench {
-    fn second_with(&mut self, own: &Value) -> ClientId {
+    pub(crate) fn second_with(&mut self, own: &Value) -> ClientId {
         let client = self.open();
         self.second.insert(client);
         let params = json!({"protocolVersion":2,"info":{"name":"zed","version":"1"},
@@ -51,18 +51,22 @@ impl Bench {
     }
 
     #[track_caller]
-    fn expect_words<const N: usize>(&mut self, client: ClientId, words: [&str; N]) -> Vec<Value> {
+    pub(crate) fn expect_words<const N: usize>(
+        &mut self,
+        client: ClientId,
+        words: [&str; N],
+    ) -> Vec<Value> {
         let got = self.got(client);
         assert_eq!(self::words(&got), words, "{got:#?}");
         got
     }
 
-    fn resume(&mut self, client: ClientId, from: &Value) {
+    pub(crate) fn resume(&mut self, client: ClientId, from: &Value) {
         let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[],"replayFrom":from});
         self.ask(client, "resume", "session/resume", &params);
     }
 
-    fn keyed_prompt(&mut self, client: ClientId, id: u64, key: &str, text: &str) {
+    pub(crate) fn keyed_prompt(&mut self, client: ClientId, id: u64, key: &str, text: &str) {
         let prompt = json!([{"type":"text","text":text}]);
         let params = json!({"sessionId":"s","prompt":prompt,"idempotencyKey":key});
         self.ask(client, id, "session/prompt", &params);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use acp_wire::{lossy_at, str_at, strs_lossy_at};
 use acpd_api::{Speaker, method};
 use acpd_core::ids::{Seq, Time};
-use acpd_core::record::EventKind;
+use acpd_core::record::{EventKind, LineForm};
 
 use crate::code::Line;
 
@@ -52,6 +52,7 @@ impl Turn {
     /// Takes a line. Returns whether it ends the turn.
     pub(super) fn line(&mut self, line: &Line<'_>) -> bool {
         match line.kind {
+            _ if line.form == LineForm::Second => {}
             EventKind::Update | EventKind::Imported => self.update(line),
             EventKind::Notice => {
                 self.open = None;
@@ -151,7 +152,7 @@ mod tests {
             let params = format!(r#"{{"sessionId":"s","update":{}}}"#, update.to_string());
             let line = format!(r#"{{"method":"session/update","params":{params}}}"#);
             let line = Line {
-                pv: 1,
+                form: LineForm::default(),
                 origin: None,
                 entity: None,
                 seq,

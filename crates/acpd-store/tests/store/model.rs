@@ -7,9 +7,9 @@ use acpd_api::{Amount, AuthSource, AuthState, Cost, RestoreLevel, Tokens, Usage}
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
     Adoption, AgentRow, AskedRow, AuthRow, Canceller, Child, Counter, Desired, Dormant, EventKind,
-    EventRow, Forked, HostRow, InteractionRow, NewSession, OpenMessage, PromptKeyRow, Purpose,
-    Record, ReplyRow, Row, RowId, Sender, SessionRow, Snapshot, TurnRow, TurnStage, UsageRow, Used,
-    ValueKey,
+    EventRow, Forked, HostRow, InteractionRow, LineForm, NewSession, OpenMessage, PromptKeyRow,
+    PromptMessage, Purpose, Record, ReplyRow, Row, RowId, Sender, SessionRow, Snapshot, TurnRow,
+    TurnStage, UsageRow, Used, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use bytes::Bytes;
@@ -342,6 +342,7 @@ fn turn_row() -> impl Strategy<Value = TurnRow> {
         (host(), 0..6_u64, 0..6_u64).prop_map(|(host, chunk, message)| {
             let open = OpenMessage { first: message, update: chunk.to_string(), id: Some(chunk) };
             let open = (chunk > 2).then_some(open);
+            let message = prompt_message(message);
             TurnStage::Dispatched { host, chunk, message, open }
         }),
     ];
@@ -360,6 +361,14 @@ fn turn_row() -> impl Strategy<Value = TurnRow> {
     )
 }
 
+fn prompt_message(number: u64) -> Option<PromptMessage> {
+    match number % 3 {
+        0 => None,
+        1 => Some(PromptMessage::Own(number)),
+        _ => Some(PromptMessage::Agents(number.to_string())),
+    }
+}
+
 fn prompt_key_row() -> impl Strategy<Value = PromptKeyRow> {
     let key = prop_oneof![text(), select(vec!["k".to_owned(), "K".to_owned()])];
     let row = (session(), key, any::<[u64; 2]>(), bytes());
@@ -367,7 +376,7 @@ fn prompt_key_row() -> impl Strategy<Value = PromptKeyRow> {
         session,
         key,
         turn,
-        message,
+        message: prompt_message(message),
         outcome,
     })
 }
@@ -420,18 +429,17 @@ fn client_record() -> impl Strategy<Value = Record> {
 /// A record about a session or about acpd itself.
 fn session_record() -> impl Strategy<Value = Record> {
     let facts = (option::of(token()), entity());
-    let event_row = (session(), any::<u8>(), kind(), time(), bytes(), facts).prop_map(
-        |(session, pv, kind, at, line, (origin, entity))| EventRow {
+    let event_row = (session(), select(LineForm::ALL.to_vec()), kind(), time(), bytes(), facts)
+        .prop_map(|(session, form, kind, at, line, (origin, entity))| EventRow {
             session,
             seq: 0,
-            pv,
+            form,
             kind,
             at,
             line,
             origin,
             entity,
-        },
-    );
+        });
     let interaction = || (1..6_u64).prop_map(InteractionId);
     let frozen = select(vec![None, Some(Box::new(frozen()))]);
     let interaction_row = (interaction(), option::of(session()), host(), bytes(), time(), frozen)
@@ -439,6 +447,7 @@ fn session_record() -> impl Strategy<Value = Record> {
             id,
             session,
             host,
+            original: (id.0 % 2 == 0).then(|| format!("{{\"id\":{}}}", id.0)),
             line,
             at,
             frozen,

@@ -214,7 +214,7 @@ pub(crate) fn records_of_schema_1() -> Vec<Record> {
         Record::Put(Row::Turn(TurnRow {
             session: SessionKey(1),
             ticket: 4,
-            state: TurnStage::Dispatched { host, chunk: 2, message: 0, open: None },
+            state: TurnStage::Dispatched { host, chunk: 2, message: None, open: None },
             at: Time(5),
             senders: vec![sender("token-1", "\"\\u0061\"")],
             cancelling: Some(Canceller::Client),
@@ -260,7 +260,7 @@ fn records_of_schema_2() -> Vec<Record> {
             session,
             key: "k".to_owned(),
             turn: 3,
-            message: 0,
+            message: None,
             outcome: Bytes::from_static(b"{\"result\":{\"stopReason\":\"end_turn\"}}"),
         })),
     ]

@@ -9,8 +9,8 @@ use acp_wire::Version;
 use acpd_core::Frozen;
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    AskedRow, EventKind, EventRow, HostRow, InteractionRow, NewSession, Purpose, Record, ReplyRow,
-    Row, Sender, SessionRow, Snapshot, TurnRow, TurnStage,
+    AskedRow, EventKind, EventRow, HostRow, InteractionRow, LineForm, NewSession, Purpose, Record,
+    ReplyRow, Row, Sender, SessionRow, Snapshot, TurnRow, TurnStage,
 };
 use acpd_store::{CommitBatch, OpenError, Reader, Report, Tidied, Writer, open};
 use bytes::Bytes;
@@ -168,7 +168,7 @@ pub(crate) fn event(session: u32, seq: Seq, kind: EventKind, line: impl Into<Byt
     Record::Event(EventRow {
         session,
         seq,
-        pv: 1,
+        form: LineForm::default(),
         kind,
         at: Time(seq),
         line: line.into(),
@@ -269,6 +269,7 @@ pub(crate) fn question(id: u64, session: u32, host: u64) -> InteractionRow {
         session: Some(SessionKey(session)),
         host: HostId(host),
         line: Bytes::from_static(b"{\"id\":0,\"method\":\"session/request_permission\"}"),
+        original: None,
         at: Time(6),
         frozen: None,
     }

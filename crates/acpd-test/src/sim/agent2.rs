@@ -112,6 +112,16 @@ impl Edge {
         said.splice(0..0, lines);
     }
 
+    /// Notes a prompt that the model has refused: it is in no history, and may come again.
+    pub(super) fn note_refused(&self, line: &Value, said: &[Value], truth: &mut Truth) {
+        let is_refusal = |said: &Value| said["id"] == line["id"] && !said["error"].is_null();
+        if self.speaks && line["method"] == "session/prompt" && said.iter().any(is_refusal) {
+            let text = text_of(&line["params"]).0;
+            truth.repeated.remove(&text);
+            truth.refused.insert(text);
+        }
+    }
+
     /// Returns the model's lines as the process writes them.
     pub(super) fn write(&mut self, said: Vec<Value>) -> Vec<Value> {
         if !self.speaks {

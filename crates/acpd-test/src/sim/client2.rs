@@ -4,7 +4,7 @@
 use acp_wire::{StateKey, Version, str_at};
 use acpd_api::method::{TURN_ENDED, TURN_STARTED};
 use acpd_core::Numbers;
-use acpd_core::record::{EventKind, EventRow};
+use acpd_core::record::{EventKind, EventRow, LineForm};
 use acpd_core::views::render;
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -81,10 +81,25 @@ fn turn_runs_after(row: &EventRow) -> Option<bool> {
     }
 }
 
-/// Returns whether a turn runs at a position.
-fn turn_runs_at(journal: &Journal, seq: u64) -> bool {
-    let rows = journal.rows.iter().take(seq as usize).rev();
-    rows.filter(|row| row.kind == EventKind::Notice).find_map(turn_runs_after).unwrap_or(false)
+/// Returns whether the session works behind a row, as the row tells clients of version 2.
+fn works_after(row: &EventRow) -> Option<bool> {
+    match (row.kind, row.form) {
+        (EventKind::Live, LineForm::Second) => {
+            Some(str_at(&row.line, &["params", "update", "state"])? != "idle")
+        }
+        (EventKind::Notice, form) if form != LineForm::First => turn_runs_after(row),
+        _ => None,
+    }
+}
+
+/// Returns whether the session works at a position, as clients of version 2 know.
+fn works_at(journal: &Journal, seq: u64) -> bool {
+    journal.rows.iter().take(seq as usize).rev().find_map(works_after).unwrap_or(false)
+}
+
+/// Returns whether an agent of version 2 has spoken in the session.
+fn has_originals(journal: &Journal) -> bool {
+    journal.rows.iter().any(|row| row.form == LineForm::Second)
 }
 
 impl Client {
@@ -96,8 +111,11 @@ impl Client {
     pub(super) fn note_request(&mut self, params: &Value, asked: &Asked) {
         let of = [&params["sessionId"], &params["session"], &params["ref"]["session"]];
         let Some(session) = of.iter().find_map(|id| id.as_str()) else { return };
+        // A request that is open may be sent again behind this one.
+        let mut open = self.open.values().flatten().filter_map(named);
+        let comes_back = self.ride.is_some() && open.any(|of| of == session);
         let lines = self.lines.entry(session.to_owned()).or_default();
-        lines.is_left = matches!(asked, Asked::Leave { .. });
+        lines.is_left = matches!(asked, Asked::Leave { .. }) && !comes_back;
     }
 
     /// The connection is lost: nothing but the states counts for the next one.
@@ -171,13 +189,13 @@ impl Client {
                         return Err(format!("{session}: {line} for no turn"));
                     }
                     if let (Some(Place::At(seen)), Some(journal)) = (place, journal)
-                        && turn_runs_at(journal, seen) == (state == "idle")
+                        && works_at(journal, seen) == (state == "idle")
                     {
                         return Err(format!("{session}: {line} at {seen}"));
                     }
                 } else if is_end && !has_numbers {
                     let is_it = |row: &EventRow| {
-                        turn_runs_after(row) == Some(false)
+                        works_after(row) == Some(false)
                             && render(row, None, session, &view).as_ref() == Some(bytes)
                     };
                     if !journal.is_some_and(|journal| journal.rows.iter().any(is_it)) {
@@ -189,7 +207,8 @@ impl Client {
                 }
                 let comes_again = opens.is_some()
                     || lines.last.as_ref().is_some_and(|(kind, _)| kind == "config_option_update");
-                let is_placed = is_row && has_numbers;
+                // Agents may say the same again.
+                let is_placed = is_row && has_numbers || journal.is_some_and(has_originals);
                 if lines.state.as_deref() == Some(state) && !comes_again && !is_placed {
                     return Err(format!("{session}: {line} again"));
                 }
@@ -280,10 +299,13 @@ impl Client {
             }
             truth.hit("prompt refused in version 2");
             if !truth.shared.contains(text) {
-                if journal.is_some_and(|journal| journal.has(text)) {
+                if journal.is_some_and(|journal| journal.is_said(text)) {
                     return Err(format!("{text} is in the journal, and was answered with {line}"));
                 }
-                truth.given_back.insert(text.to_owned());
+                // An agent of version 2 may have it all the same, and could not say so.
+                if journal.is_some_and(|journal| !journal.has(text)) {
+                    truth.given_back.insert(text.to_owned());
+                }
             }
             return Ok(());
         };
@@ -297,17 +319,30 @@ impl Client {
         let Some(journal) = journal.filter(|_| !store.reused.contains(session)) else {
             return Ok(());
         };
-        let number = id.strip_prefix("acpd-").and_then(|number| number.parse().ok());
-        let number: u64 = number.ok_or_else(|| format!("{text} has the strange id {id}"))?;
-        let is_it = |row: &&EventRow| {
-            let kind = str_at(&row.line, &["params", "update", "sessionUpdate"]);
-            kind.as_deref() == Some("user_message_chunk")
-                && row.entity == Some(number)
-                && text_of(row).as_deref() == Some(text)
+        let number = if id == "l" {
+            // It says so, and never shows it.
+            0
+        } else if id.starts_with("u-") {
+            truth.hit("prompt inserted under the agent's id");
+            let is_it = |row: &&EventRow| {
+                str_at(&row.line, &["params", "update", "messageId"]).as_deref() == Some(id)
+            };
+            let row = journal.rows.iter().find(is_it).filter(|_| id == format!("u-{text}"));
+            row.ok_or_else(|| format!("{text} is not the message {id}"))?.seq
+        } else {
+            let number = id.strip_prefix("acpd-").and_then(|number| number.parse().ok());
+            let number: u64 = number.ok_or_else(|| format!("{text} has the strange id {id}"))?;
+            let is_it = |row: &&EventRow| {
+                let kind = str_at(&row.line, &["params", "update", "sessionUpdate"]);
+                kind.as_deref() == Some("user_message_chunk")
+                    && row.entity == Some(number)
+                    && text_of(row).as_deref() == Some(text)
+            };
+            if !journal.rows.get(number as usize - 1).as_ref().is_some_and(is_it) {
+                return Err(format!("{text} is not the message {id}"));
+            }
+            number
         };
-        if !journal.rows.get(number as usize - 1).as_ref().is_some_and(is_it) {
-            return Err(format!("{text} is not the message {id}"));
-        }
         match self.places.get(session) {
             Some(Place::At(seen))
                 if self.view.numbers != Numbers::None
@@ -361,7 +396,7 @@ pub(super) fn check_subject(params: &Value, tool: &str, store: &Store) -> Result
     let line = started.and_then(|row| serde_json::from_slice::<Value>(&row.line).ok());
     let turn = line.map_or(Value::Null, |mut line| line["params"]["turn"].take());
     let id = &params["subject"]["toolCall"]["toolCallId"];
-    if *id == format!("{call}~{turn}") {
+    if *id == format!("{call}~{turn}") || *id == call && has_originals(journal) {
         return Ok(());
     }
     Err(format!("{session}: {id} is asked about, which is {call} of turn {turn}"))

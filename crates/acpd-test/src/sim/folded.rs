@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use acp_wire::{set_member, str_at};
+use acp_wire::{Version, set_member, str_at};
 use acpd_core::View;
-use acpd_core::record::{EventKind, EventRow};
+use acpd_core::record::{EventKind, EventRow, LineForm};
 use acpd_core::views::render;
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(super) fn first_of_message(
     let mut rest = whole_text.as_str().unwrap_or_default();
     for first in (1..=seq).rev() {
         let row = committed(session, first, store)?;
-        if is_apart(row) {
+        if is_apart(row, view) {
             continue;
         }
         let Some(before) = text_of(row).and_then(|text| rest.strip_suffix(&text)) else {
@@ -52,7 +52,7 @@ pub(super) fn first_of_call(
     let (mut merged, mut found) = (json!({}), None);
     for first in (lines.start + 1..=lines.end).rev() {
         let row = committed(session, first, store)?;
-        if is_apart(row) {
+        if is_apart(row, view) {
             continue;
         }
         let line = render(row, None, session, view).unwrap_or_default();
@@ -79,8 +79,9 @@ pub(super) fn first_of_call(
 }
 
 /// Returns whether a load shows a row apart from its neighbours.
-fn is_apart(row: &EventRow) -> bool {
-    matches!(row.kind, EventKind::State(_) | EventKind::Live)
+fn is_apart(row: &EventRow, view: &View) -> bool {
+    let other = if view.version == Version::V1 { LineForm::Second } else { LineForm::First };
+    matches!(row.kind, EventKind::State(_) | EventKind::Live) || row.form == other
 }
 
 pub(super) fn text_of(row: &EventRow) -> Option<String> {

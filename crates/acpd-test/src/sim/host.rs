@@ -583,6 +583,8 @@ impl World {
             said = host.edge.write(said);
             if host.process.took.is_some() {
                 host.edge.insert(&line, (rng, truth), &mut said);
+            } else {
+                host.edge.note_refused(&line, &said, truth);
             }
         } else if host.process.is_busy() {
             said = host.edge.write(host.process.work(disk, rng, truth));

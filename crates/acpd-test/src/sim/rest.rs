@@ -2,7 +2,7 @@
 //! everything is repaired.
 
 use acpd_core::ids::SessionKey;
-use acpd_core::record::{Desired, Dormant, SessionState, TurnRow, TurnStage};
+use acpd_core::record::{Desired, Dormant, PromptMessage, SessionState, TurnRow, TurnStage};
 
 use super::client::Asked;
 use super::host::Leader;
@@ -266,8 +266,14 @@ impl World {
                 turn.session == *key && matches!(turn.state, TurnStage::Dispatched { .. })
             };
             let mut asks = snapshot.interactions.values();
-            match snapshot.turns.values().find(is_its) {
+            match snapshot.turns.values().find(is_its).map(|turn| &turn.state) {
                 None => &["idle"],
+                // The agent does not have the prompt.
+                Some(TurnStage::Dispatched { message: None, .. }) => &["idle", "running"],
+                // It says itself when it goes on.
+                Some(TurnStage::Dispatched { message: Some(PromptMessage::Agents(_)), .. }) => {
+                    &["running", "requires_action"]
+                }
                 Some(_) if asks.any(|row| row.session == Some(*key)) => {
                     &["running", "requires_action"]
                 }

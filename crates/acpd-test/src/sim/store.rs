@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use acp_wire::{StateKey, locate, str_at};
 use acpd_core::ids::{HostId, SessionKey};
 use acpd_core::record::{
-    Dormant, EventKind, EventRow, Forked, InteractionRow, Record, Row, SessionState, Snapshot,
-    ValueKey,
+    Dormant, EventKind, EventRow, Forked, InteractionRow, LineForm, Record, Row, SessionState,
+    Snapshot, ValueKey,
 };
 use acpd_core::{Batch, Read, ReadStyle};
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::folded::text_of;
 use super::truth::Truth;
 
 #[derive(Debug, Default)]
@@ -146,7 +147,7 @@ impl Store {
         let line: Value = serde_json::from_slice(&row.line)
             .map_err(|e| format!("journal line is no JSON: {e}"))?;
         journal
-            .check(&line, row.kind, truth)
+            .check(&line, (row.kind, row.form), truth)
             .map_err(|e| format!("{:?} {}: {e}", row.session, row.seq))?;
         journal.rows.push(row.clone());
         Ok(())
@@ -220,11 +221,24 @@ impl Store {
 
 impl Journal {
     /// Checks one more line: nothing twice, chunks in order, turns begin and end in pairs.
-    fn check(&mut self, line: &Value, kind: EventKind, truth: &mut Truth) -> Result<(), String> {
+    fn check(
+        &mut self,
+        line: &Value,
+        (kind, form): (EventKind, LineForm),
+        truth: &mut Truth,
+    ) -> Result<(), String> {
+        let update = &line["params"]["update"];
+        if form == LineForm::Second {
+            truth.hit("original of a line");
+            let is_state = kind == EventKind::Live;
+            if !is_state && !self.texts.insert(line.to_string()) {
+                return Err(format!("the original `{line}` is in the journal twice"));
+            }
+            return Ok(());
+        }
         if kind == EventKind::Banner {
             return Ok(());
         }
-        let update = &line["params"]["update"];
         let is_chunk = update["sessionUpdate"].as_str().is_some_and(|u| u.ends_with("_chunk"));
         if is_chunk && let Some(text) = update["content"]["text"].as_str() {
             // A prompt that an agent has refused may come again, but for a client of version 2 it
@@ -320,6 +334,18 @@ impl Journal {
         }
         self.known.insert(text.to_owned());
         Ok(())
+    }
+
+    /// Returns whether clients of version 2 see a message with this text.
+    pub(super) fn is_said(&self, text: &str) -> bool {
+        self.rows.iter().any(|row| match row.form {
+            LineForm::First => false,
+            LineForm::Second => {
+                let id = str_at(&row.line, &["params", "update", "messageId"]);
+                id.is_some_and(|id| id.strip_prefix("u-") == Some(text))
+            }
+            LineForm::Converted | LineForm::Same => text_of(row).as_deref() == Some(text),
+        })
     }
 
     /// Returns whether a message into a turn is there, or came later with a replay.

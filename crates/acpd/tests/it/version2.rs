@@ -113,7 +113,7 @@ fn conversation_continues(env: &TestEnv) {
     assert_eq!(live, replayed);
     let is_whole = |text: &str| text.contains("paused at middle") && text.contains("line 50");
     assert!(live.iter().any(|(.., text)| is_whole(text)), "a message was cut: {live:#?}");
-    let users = live.iter().filter(|(kind, ..)| kind == "user_message_chunk");
+    let users = live.iter().filter(|(kind, ..)| kind.starts_with("user_message"));
     let ids: Vec<&str> = users.map(|(_, id, _)| &**id).collect();
     assert_eq!(ids[..2], [&first["messageId"], &second["messageId"]]);
 

@@ -10,7 +10,7 @@ use crate::input::{Effect, ReadStyle, ToClient, ValuesForm};
 use crate::record::ReplyRow;
 use crate::session::Session;
 use crate::timers::Timer;
-use crate::views::{JournalHead, version2};
+use crate::views::version2;
 
 /// Returns the member of an answer that lists MCP servers which the session did not get.
 pub(crate) fn ignored_servers(names: &[String]) -> String {
@@ -57,12 +57,12 @@ impl Hub {
         style: ReadStyle,
         extra: String,
     ) {
-        let JournalHead { public_id, state, .. } = self.sessions[&key].journal();
+        let journal = self.sessions[&key].journal();
         let mut now = Vec::new();
         if self.clients.version_of(to.client).tells_states() {
             let ends = style == ReadStyle::History;
-            now.extend(ends.then(|| (to.client, version2::replay_complete(public_id))));
-            now.push((to.client, version2::state_update(public_id, state)));
+            now.extend(ends.then(|| (to.client, version2::replay_complete(journal.public_id))));
+            now.push((to.client, version2::state_now(journal)));
         }
         if style == ReadStyle::History {
             self.attach(to.client, key, Role::Controller, Some(after), style);

@@ -258,6 +258,11 @@ impl Hub {
                 self.answer(to, &json!({ "status": status }));
             }
             "session/set_title" => self.set_title(asked, key)?,
+            "tool_call/cancel" | "terminal/cancel" if !self.keeps_originals(key) => {
+                let text = "the item cannot be cancelled alone: its agent speaks version 1";
+                let hint = "cancel the turn: `session/cancel`";
+                return Err(Fault::invalid(text).hint(hint));
+            }
             "session/prompt" => {
                 let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
                 PromptParams::from_raw(params).map_err(|e| Fault::invalid(e.to_string()))?;

@@ -22,8 +22,18 @@ use crate::mcp::client_servers::MESSAGE;
 use crate::process::logins::{reported_account, reported_login};
 use crate::process::slot::{OutputEnd, State};
 use crate::read_line::ReadLine;
-use crate::record::{EventKind, InteractionRow, Purpose};
+use crate::record::{EventKind, InteractionRow, LineForm, Purpose};
 use crate::session::replay::HISTORY_BYTES;
+
+/// How the engine has got a line.
+#[derive(Debug, Clone, Copy)]
+struct Received<'l> {
+    /// Nothing was removed from the agent's line.
+    is_intact: bool,
+    form: LineForm,
+    /// The line as an agent of version 2 has sent it.
+    original: Option<&'l Bytes>,
+}
 
 impl Hub {
     pub(crate) fn on_host_line(&mut self, host: HostId, frame: Frame) {
@@ -51,23 +61,50 @@ impl Hub {
             }
             match message {
                 Ok(message) => match self.processes.heard(process.slot, tidied) {
-                    Some(heard) => self.take_heard(process, heard, is_intact),
-                    None => self.read_message(process, message, tidied, is_intact),
+                    Some(heard) => self.take_heard(process, heard, (message, tidied), is_intact),
+                    None => {
+                        let form = LineForm::default();
+                        let received = Received { is_intact, form, original: None };
+                        self.read_message(process, message, tidied, received);
+                    }
                 },
                 Err(malformed) => self.unreadable(process, tidied, &malformed),
             }
         });
     }
 
-    fn take_heard(&mut self, process: Process, heard: Vec<Heard>, is_intact: bool) {
+    /// `own`: the agent's line.
+    fn take_heard(
+        &mut self,
+        process: Process,
+        heard: Vec<Heard>,
+        own: (Message<'_>, &Bytes),
+        is_intact: bool,
+    ) {
+        let is_request = matches!(own.0, Message::Request { .. });
+        // A request is shown as it is, with all that it tells.
+        let mut form = if is_request { LineForm::First } else { LineForm::default() };
         for heard in heard {
             let is_intact = is_intact && !matches!(heard, Heard::Part(_));
+            let received = Received { is_intact, form, original: Some(own.1) };
             match heard {
+                Heard::Same => {
+                    let same = Received { form: LineForm::Same, ..received };
+                    self.read_message(process, own.0.clone(), own.1, same);
+                }
+                Heard::Original => {
+                    self.keep_original(process, own.1);
+                    form = LineForm::First;
+                }
+                Heard::State(session, state) => {
+                    self.state_told(process, &session, state, own.1);
+                    form = LineForm::First;
+                }
                 Heard::Line(line) | Heard::Part(line) => match acp_wire::parse(&line) {
-                    Ok(message) => self.read_message(process, message, &line, is_intact),
+                    Ok(message) => self.read_message(process, message, &line, received),
                     Err(malformed) => self.unreadable(process, &line, &malformed),
                 },
-                Heard::Inserted(id) => self.prompt_inserted(process.host, &id),
+                Heard::Inserted(id, message) => self.prompt_inserted(process.host, &id, message),
                 Heard::Background { session, work } => {
                     self.background_told(process.slot, &session, work);
                 }
@@ -100,13 +137,12 @@ impl Hub {
         }
     }
 
-    /// `is_intact`: nothing was removed from the agent's line.
     fn read_message(
         &mut self,
         process: Process,
         message: Message<'_>,
         line: &Bytes,
-        is_intact: bool,
+        received: Received<'_>,
     ) {
         if matches!(message, Message::Request { .. }) {
             self.touch_turns(process.slot, line);
@@ -118,15 +154,16 @@ impl Hub {
             }
             Message::Notification { method, params } => {
                 // Before the update is shown: no rule may answer a question that it changes.
-                if !is_intact {
+                if !received.is_intact {
                     self.doubt_call(process.slot, line);
                 }
-                self.agent_notified(process, &method, params, line);
+                self.agent_notified(process, &method, params, line, received.form);
             }
             Message::Request { id, method, .. }
                 if matches!(&*method, "session/request_permission" | "elicitation/create") =>
             {
-                self.on_agent_question(process, &id, line, is_intact);
+                let Received { is_intact, original, .. } = received;
+                self.on_agent_question(process, &id, (line, original), is_intact);
             }
             Message::Request { method, .. }
                 if method == "initialize"
@@ -137,7 +174,15 @@ impl Hub {
             Message::Request { method, .. } if method == MESSAGE => {
                 let (host, line, at) = (process.host, line.clone(), self.cx.now);
                 let id = InteractionId(self.cx.ids.issue());
-                let row = InteractionRow { id, session: None, host, line, at, frozen: None };
+                let row = InteractionRow {
+                    id,
+                    session: None,
+                    host,
+                    line,
+                    original: None,
+                    at,
+                    frozen: None,
+                };
                 self.on_server_call(row, true);
             }
             Message::Request { id, method, .. }
@@ -168,6 +213,7 @@ impl Hub {
         method: &str,
         params: Option<&RawValue>,
         line: &Bytes,
+        form: LineForm,
     ) {
         if matches!(method, "$/cancel_request" | "$/cancelRequest") {
             if let Some(id) = params.and_then(cancelled_request) {
@@ -182,7 +228,7 @@ impl Hub {
             return self.on_notification_without_session(process, method, params, line);
         };
         match self.sessions.routed(process.slot, &read.session) {
-            Some(key) => self.session_notified(process, key, &read),
+            Some(key) => self.session_notified(process, key, &read, form),
             None => self.park(process, &read),
         }
     }

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey, SlotId};
-use crate::record::{Child, EventKind};
+use crate::record::{Child, EventKind, LineForm};
 use crate::session::Session;
 use crate::session::child::{SESSION, member};
 use crate::session::restore::Restore;
@@ -70,7 +70,12 @@ impl Hub {
         Ok(is_new.then(|| id.into_owned()))
     }
 
-    pub(crate) fn child_told(&mut self, key: SessionKey, kind: Option<&str>, line: Bytes) {
+    pub(crate) fn child_told(
+        &mut self,
+        key: SessionKey,
+        (kind, form): (Option<&str>, LineForm),
+        line: Bytes,
+    ) {
         let class = kind.map(classify_update);
         // News cannot be told from a replay here: only the session's own prompts are compared.
         if !self.has_live_children(key) {
@@ -93,7 +98,7 @@ impl Hub {
             }
             self.tally.first_update(first);
         }
-        self.append_update(key, (EventKind::Child, kind), line.clone(), None);
+        self.append_as(key, form, (EventKind::Child, kind), line.clone(), None);
         if class == Some(UpdateClass::ToolCall) {
             self.on_call_updated(key, &line);
         }

@@ -2,13 +2,13 @@
 
 use acp_wire::acp::Update;
 use acp_wire::{StateKey, build};
-use acpd_api::{SessionNotice, StateChanged, Untrusted, method};
+use acpd_api::{SessionNotice, StateChanged, TurnState, Untrusted, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
-use crate::record::{EventKind, EventRow, Record};
+use crate::record::{EventKind, EventRow, LineForm, Record};
 use crate::session::Session;
 use crate::session::restore::values_of;
 
@@ -19,6 +19,18 @@ impl Hub {
 
     pub(crate) fn session_mut(&mut self, key: SessionKey) -> &mut Session {
         self.sessions.session_mut(key)
+    }
+
+    /// Returns whether clients of version 2 get the lines of the session's agent as they are.
+    pub(crate) fn keeps_originals(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let host = self.processes[&session.slot].host();
+        session.is_live() && host.is_some_and(|host| host.version.tells_states())
+    }
+
+    /// The form of a line that the agent says itself to clients of version 2.
+    pub(crate) fn form_beside_agent(&self, key: SessionKey) -> LineForm {
+        if self.keeps_originals(key) { LineForm::First } else { LineForm::default() }
     }
 
     /// Keeps the mode in force, and shows it to all clients except the one that set it.
@@ -57,12 +69,19 @@ impl Hub {
         self.tell_turn_state(key);
     }
 
-    /// Tells clients of versions with states how the turn stands, unless they know it.
+    /// Tells clients of versions with states how the turn stands, unless they know it, or the agent
+    /// tells it.
     pub(crate) fn tell_turn_state(&mut self, key: SessionKey) {
+        if self.keeps_originals(key) {
+            return;
+        }
         let state = self.session(key).turn_state(self.questions.are_asked(key));
         let session = self.sessions.session_mut(key);
         if session.told != state {
             session.told = state;
+            if session.row.agent_state != TurnState::Idle {
+                session.row.edit().agent_state = TurnState::Idle;
+            }
             self.clients.tell_turn_state(&mut self.cx, session.journal());
         }
     }
@@ -98,11 +117,12 @@ impl Hub {
         if self.session(key).row.open_tools.is_empty() {
             return;
         }
+        let form = if self.keeps_originals(key) { LineForm::Same } else { LineForm::default() };
         let open = std::mem::take(&mut self.session_mut(key).row.edit().open_tools);
         for tool_call_id in open {
             let update = Update::ToolCallUpdate { tool_call_id: &tool_call_id, status: "failed" };
             let line = self.session(key).update_line(update);
-            self.append(key, EventKind::Update, line, None);
+            self.append_as(key, form, (EventKind::Update, None), line, None);
         }
     }
 
@@ -114,13 +134,14 @@ impl Hub {
         line: Bytes,
         origin: Option<ClientId>,
     ) {
-        self.append_update(key, (kind, None), line, origin);
+        self.append_as(key, LineForm::default(), (kind, None), line, origin);
     }
 
-    /// Like [`Hub::append`], for a line whose kind of update may have been read already.
-    pub(crate) fn append_update(
+    /// Like [`Hub::append`], for a line of any form whose kind of update may have been read already.
+    pub(crate) fn append_as(
         &mut self,
         key: SessionKey,
+        form: LineForm,
         (kind, update): (EventKind, Option<&str>),
         line: Bytes,
         origin: Option<ClientId>,
@@ -128,10 +149,14 @@ impl Hub {
         let session = self.sessions.session_mut(key);
         session.head += 1;
         let seq = session.head;
-        let entity = session.messages.note_line((kind, update), &line, seq, session.row.prompts);
+        let turn = session.row.prompts;
+        let entity = match form {
+            LineForm::Second => None,
+            _ => session.messages.note_line((kind, update), &line, seq, turn),
+        };
         let cx = &mut self.cx;
         let (at, by) = (cx.now, origin.map(|client| self.clients.origin_of(cx, client)));
-        let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin: by, entity };
+        let row = EventRow { session: key, seq, form, kind, at, line, origin: by, entity };
         self.clients.show(cx, session.journal(), (&row, update), origin);
         cx.record(Record::Event(row));
     }

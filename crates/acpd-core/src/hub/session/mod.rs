@@ -12,6 +12,7 @@ mod journal;
 mod lifecycle;
 mod made;
 mod methods;
+mod original;
 mod prompt;
 mod prompt_answer;
 mod queue;

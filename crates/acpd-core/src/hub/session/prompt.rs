@@ -22,7 +22,7 @@ use crate::clients::Served;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
 use crate::process::slot::Asker;
-use crate::prompt::{has_yes, idempotency_key, inserted, without_continues, without_once};
+use crate::prompt::{has_yes, idempotency_key, without_continues, without_once};
 use crate::record::PromptKeyRow;
 
 impl Hub {
@@ -56,25 +56,22 @@ impl Hub {
     ) -> bool {
         let wants_insertion = self.clients.version_of(to.client).answers_insertion();
         if let Some(row) = self.prompt_keys.get(&(session, key.to_owned())) {
-            let again = if wants_insertion {
-                inserted(&to.id, row.message)
-            } else {
-                answer_again(&to.id, row)
-            };
-            let (line, turn) = (again, row.turn);
+            let message = row.message.as_ref().filter(|_| wants_insertion);
+            let again = message.map_or_else(|| answer_again(&to.id, row), |of| of.answer(&to.id));
+            let turn = row.turn;
             self.tell_repeated(to.client, session, turn);
-            self.respond(to, Some(session), line);
+            self.answer_end(to, session, again);
             return true;
         }
         let of = self.session_mut(session);
         let running = of.running.as_mut().filter(|turn| turn.key.as_deref() == Some(key));
-        let turn = running.as_ref().map(|turn| (turn.number, turn.message));
+        let turn = running.as_ref().map(|turn| (turn.number, turn.message.clone()));
         let is_it =
             |line: &[u8]| idempotency_key(line).is_ok_and(|own| own.as_deref() == Some(key));
         let place = of.queue.iter().position(|prompt| is_it(&prompt.line));
         let prompt = match (running, place) {
             (Some(turn), _) => {
-                turn.is_promised |= wants_insertion;
+                turn.is_promised |= wants_insertion && turn.message.is_some();
                 &mut turn.prompt
             }
             (None, Some(place)) => &mut of.queue[place],
@@ -82,20 +79,21 @@ impl Hub {
         };
         // Only the first sender consented. A client that joins without consent ends it.
         let is_other = prompt.senders.first().is_none_or(|first| first.client != to.client);
-        let waits = turn.is_none() || !wants_insertion;
-        if waits {
+        let message = turn.as_ref().and_then(|(_, message)| message.clone());
+        let told = message.filter(|_| wants_insertion);
+        if told.is_none() {
             prompt.senders.push(to.clone());
         }
         let ends_yes = is_other && !allows && has_yes(&prompt.line);
         if ends_yes {
             prompt.line = without_once(&prompt.line);
         }
-        if let Some((turn, message)) = turn {
+        if let Some((turn, _)) = turn {
             let line = ends_yes.then(|| prompt.line.clone());
             self.save_turn(session, line);
             self.tell_repeated(to.client, session, turn);
-            if !waits {
-                self.respond(to, Some(session), inserted(&to.id, message));
+            if let Some(message) = told {
+                self.respond(to, Some(session), message.answer(&to.id));
             }
             return true;
         }

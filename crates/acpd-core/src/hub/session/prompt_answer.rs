@@ -87,7 +87,8 @@ impl Hub {
             fault = Some(self.processes.login_fault(slot, &failed.message));
         }
         // An agent that only asked for a login has done nothing for the prompt.
-        let is_undone = refusal == Some(Refusal::NeedsLogin) && !work.is_touched();
+        let is_undone = refusal == Some(Refusal::NeedsLogin) && !work.is_touched()
+            || refused.is_some() && turn.message.is_none();
         if !is_undone || is_cancelled || turn.is_promised {
             self.keep_outcome(key, &turn, &outcome, fault.as_ref());
         }
@@ -101,7 +102,7 @@ impl Hub {
                     self.sessions.to_public_id_in_error(key, self.for_client(slot, &sender, line))
                 }
             };
-            self.respond(&sender, Some(key), line);
+            self.answer_end(&sender, key, line);
         }
         match refused {
             Some(error) if says_forgotten(&error) => {

@@ -168,7 +168,7 @@ impl Hub {
         let Session { row, running, messages, .. } = self.session(key);
         let (Some(host), Some(running)) = (row.host, running) else { return };
         let open = messages.named().filter(|_| self.cx.config.newest.names_messages()).cloned();
-        let (chunk, message) = (running.chunk, running.message);
+        let (chunk, message) = (running.chunk, running.message.clone());
         let state = TurnStage::Dispatched { host, chunk, message, open };
         let (ticket, cancelling) = (running.prompt.ticket, running.work.canceller());
         let row = TurnRow { cancelling, ..self.turn_row(key, &running.prompt, state) };

@@ -154,7 +154,7 @@ impl Hub {
         let by_itself = !running.work.is_cancelled() && !running.continues;
         by_itself
             && session.queue.is_empty()
-            && !self.processes.is_undecided(session.slot, running.chunk)
+            && !self.processes.is_undecided(session.slot, running.chunk, running.message.is_some())
     }
 
     /// Counts a restore during which the agent ended, although its run was no failure. Else a

@@ -12,17 +12,18 @@
 //! has refused, and done nothing for, because its credentials had run out.
 
 use acp_wire::acp::{PromptParams, Update};
-use acp_wire::{Id, Message, build, set_id, str_at};
+use acp_wire::{Id, Message, build, set_id, set_member, str_at};
 use acpd_api::{TurnStarted, TurnState, method};
 use bytes::Bytes;
+use serde_json::json;
 
 use crate::hash::hash;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId, duration};
 use crate::input::Effect;
 use crate::own::without_own;
-use crate::prompt::{blocks_text, inserted, meta, prompt_text, request_in};
-use crate::record::{EventKind, Purpose};
+use crate::prompt::{blocks_text, idempotency_key, meta, prompt_text, request_in};
+use crate::record::{EventKind, LineForm, PromptMessage, Purpose};
 use crate::session::LateReplay;
 use crate::session::reseed::Summary;
 use crate::session::title::one_line;
@@ -56,9 +57,19 @@ impl Hub {
         let said = without_own(&prompt.line);
         let line = self.session_mut(key).with_summary(set_id(&said, &Id::issued(ask)));
         let text = prompt_text(&line);
+        let line = match idempotency_key(&prompt.line) {
+            Ok(Some(own)) if self.keeps_originals(key) => {
+                set_member(&line, &["params", "idempotencyKey"], json!(own).to_string().as_bytes())
+            }
+            _ => line,
+        };
         let line = self.session(key).to_agent_id(line);
         let (number, message) = self.journal_prompt(key, &prompt, &said);
-        let is_promised = self.answer_inserted(key, &mut prompt, message);
+        // An agent of version 2 says itself when it has the prompt.
+        let message = (!self.keeps_originals(key)).then_some(PromptMessage::Own(message));
+        let is_promised = message
+            .as_ref()
+            .is_some_and(|message| self.answer_inserted(key, &mut prompt.senders, message));
         let chunk = self.processes.write(&mut self.cx, slot, line);
         let host_of = self.processes[&slot].host();
         let runs_out =
@@ -82,16 +93,50 @@ impl Hub {
         self.lease(slot);
     }
 
-    /// Answers the senders that want to know when the prompt is in the journal, and not how its turn
+    /// Answers the senders that want to know when the prompt is in the history, and not how its turn
     /// ends. Returns whether there were any.
-    fn answer_inserted(&mut self, key: SessionKey, prompt: &mut Queued, message: Seq) -> bool {
+    fn answer_inserted(
+        &mut self,
+        key: SessionKey,
+        senders: &mut Vec<Requester>,
+        message: &PromptMessage,
+    ) -> bool {
         let clients = &self.clients;
         let wants = |to: &mut Requester| clients.version_of(to.client).answers_insertion();
-        let answered: Vec<_> = prompt.senders.extract_if(.., wants).collect();
+        let answered: Vec<_> = senders.extract_if(.., wants).collect();
         for to in &answered {
-            self.respond(to, Some(key), inserted(&to.id, message));
+            self.respond(to, Some(key), message.answer(&to.id));
         }
         !answered.is_empty()
+    }
+
+    /// The next daemon has to know that the answer to a prompt comes with the end of its turn.
+    pub(crate) fn prompt_inserted(&mut self, host: HostId, id: &Id, message: Option<String>) {
+        let Some(ask) = id.as_issued() else { return };
+        let asked = self.requests.asked.get_mut(&ask).filter(|asked| asked.host == host);
+        let session = match asked.map(|asked| &mut asked.purpose) {
+            Some(Purpose::Prompt { inserted, session }) => {
+                *inserted = true;
+                Some(*session)
+            }
+            Some(Purpose::Abandoned { inserted, .. }) => {
+                *inserted = true;
+                None
+            }
+            _ => return,
+        };
+        self.save_asked(ask);
+        let Some(key) = session.filter(|key| self.sessions.contains_key(key)) else { return };
+        let Some(running) = self.session_mut(key).running.as_mut() else { return };
+        let message = message.map_or(PromptMessage::Own(0), PromptMessage::Agents);
+        let mut senders = std::mem::take(&mut running.prompt.senders);
+        running.message = Some(message.clone());
+        let is_promised = self.answer_inserted(key, &mut senders, &message);
+        if let Some(running) = self.session_mut(key).running.as_mut() {
+            running.prompt.senders = senders;
+            running.is_promised |= is_promised;
+        }
+        self.save_turn(key, None);
     }
 
     /// `said`: the prompt's line without acpd's members. Returns the number of the turn, and the
@@ -105,8 +150,11 @@ impl Hub {
         let turn = session.row.prompts;
         let started = TurnStarted { session_id: session.row.public_id.clone().into(), turn, at };
         let line = build::notification(method::TURN_STARTED, &started);
-        session.told = TurnState::Working;
-        self.append(key, EventKind::Notice, line, None);
+        let form = self.form_beside_agent(key);
+        if form == LineForm::default() {
+            self.session_mut(key).told = TurnState::Working;
+        }
+        self.append_as(key, form, (EventKind::Notice, None), line, None);
         let message = self.session(key).head + 1;
         if let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(said)
             && let Ok(params) = PromptParams::from_raw(params)
@@ -123,7 +171,7 @@ impl Hub {
             for content in params.blocks {
                 let update = Update::UserMessageChunk { content, message_id: None };
                 let line = self.session(key).update_line(update);
-                self.append(key, EventKind::Update, line, sender);
+                self.append_as(key, form, (EventKind::Update, None), line, sender);
             }
         }
         (turn, message)

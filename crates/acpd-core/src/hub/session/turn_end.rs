@@ -7,7 +7,7 @@
 
 use acp_wire::acp::stop_reason;
 use acp_wire::{
-    ErrorObject, Id, Message, Outcome as WireOutcome, build, clipped, code, set_member,
+    ErrorObject, Id, Message, Outcome as WireOutcome, build, clipped, code, locate, set_member,
 };
 use acpd_api::{ClientName, Outcome, Reason, TurnEnded, TurnState, TurnUsage, method};
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId, duration};
 use crate::process::slot::StopWhy;
-use crate::record::{Canceller, EventKind, PromptKeyRow, Replayable, Row};
+use crate::record::{Canceller, EventKind, LineForm, PromptKeyRow, Replayable, Row};
 use crate::session::turn::{Cancel, Running};
 use crate::session::work::{TurnEnd, WorkEffect, WorkEvent};
 use crate::timers::Timer;
@@ -32,14 +32,16 @@ impl Hub {
         let outlives = host.is_some_and(|host| host.version.calls_outlive_turns());
         let session = self.session_mut(key);
         let mut running = session.running.take()?;
-        // The notice of the end says so.
-        session.told = TurnState::Idle;
+        // The notice of the end says so, unless the agent has.
+        let told = std::mem::replace(&mut session.told, TurnState::Idle);
+        let form = if told == TurnState::Idle { LineForm::First } else { LineForm::default() };
         let cost = self.session_mut(key).row.edit().usage.turn.take();
         let usage = TurnUsage { tokens: running.tokens, cost };
         self.book(key, Some(running.number), usage.clone());
         let has_usage = !usage.tokens.is_empty() || usage.cost.is_some();
         let session = self.session_mut(key);
         let row = session.row.edit();
+        row.agent_state = TurnState::Idle;
         if let Some(last) = running.replayed_as.filter(|_| is_kept(&outcome)) {
             let Replayable { prompts, answered, .. } = row.replayable;
             let answered = answered || running.work.is_touched();
@@ -71,7 +73,7 @@ impl Hub {
         self.cx.timers.clear(Timer::Stall(key));
         self.close_questions(self.own_questions(key));
         let line = build::notification(method::TURN_ENDED, &ended);
-        self.append(key, EventKind::Notice, line, None);
+        self.append_as(key, form, (EventKind::Notice, None), line, None);
         self.tell_turn_state(key);
         self.cx.report(EngineEvent::TurnEnded { session: key, ended: Box::new(ended) });
         if self.keeps_history(key) {
@@ -84,7 +86,7 @@ impl Hub {
 
     pub(crate) fn interrupt_turn(&mut self, key: SessionKey, fault: &Fault) {
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
-        let chunk = running.chunk;
+        let (chunk, is_inserted) = (running.chunk, running.message.is_some());
         let mut fault = fault.clone();
         // These reasons say that a turn cannot begin; this one had begun.
         if matches!(fault.data.reason, Reason::AgentStopped | Reason::SessionBlocked) {
@@ -93,12 +95,16 @@ impl Hub {
         let slot = self.session(key).slot;
         let wedged = self.processes[&slot].is_wedged();
         self.log_failure(slot, Some(key), "turn interrupted", None);
-        let undecided = self.processes.is_undecided(slot, chunk);
+        let undecided = self.processes.is_undecided(slot, chunk, is_inserted);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let is_cancelled = running.work.canceller() == Some(Canceller::Client);
         let end = running.end(WorkEvent::Lost { undecided, wedged });
         if end == TurnEnd::Unknown {
-            let reason = "acpd ended before it knew that the agent had got the prompt";
+            let reason = if is_inserted {
+                "acpd ended before it knew that the agent had got the prompt"
+            } else {
+                "the agent did not say whether it has the prompt"
+            };
             fault = Fault::new(Reason::OutcomeUnknown, reason);
         }
         let reason = fault.message.clone().into();
@@ -117,8 +123,21 @@ impl Hub {
                 Some(fault) => build::error(&to.id, &fault.object()),
                 None => cancelled_answer(&to.id, b""),
             };
-            self.respond(&to, Some(key), line);
+            self.answer_end(&to, key, line);
         }
+    }
+
+    /// Answers a sender at the end of the turn. One that waits for the insertion gets an error,
+    /// because it does not know ends.
+    pub(crate) fn answer_end(&mut self, to: &Requester, key: SessionKey, line: Bytes) {
+        let is_end = || locate(&line, &["result", "stopReason"]).is_some();
+        let line = if self.clients.version_of(to.client).answers_insertion() && is_end() {
+            let error = ErrorObject::new(code::CANCELLED, "cancelled before the agent had it");
+            build::error(&to.id, &error)
+        } else {
+            line
+        };
+        self.respond(to, Some(key), line);
     }
 
     /// Keeps the outcome of a prompt with an idempotency key (`prompt.rs`).
@@ -138,7 +157,7 @@ impl Hub {
             (None, outcome) => json!({ "result": { "stopReason": outcome.word() } }),
         };
         let outcome = outcome.to_string().into();
-        let (turn, message) = (turn.number, turn.message);
+        let (turn, message) = (turn.number, turn.message.clone());
         let row = PromptKeyRow { session, key: key.clone(), turn, message, outcome };
         self.cx.put(Row::PromptKey(row.clone()));
         self.prompt_keys.insert((session, key), row);
@@ -166,13 +185,7 @@ impl Hub {
             self.cx.record(prompt.ended(key));
             self.tell_taken_back(key, &prompt, who.as_deref());
             for sender in &prompt.senders {
-                let line = if self.clients.version_of(sender.client).answers_insertion() {
-                    let error = ErrorObject::new(code::CANCELLED, "cancelled before its turn");
-                    build::error(&sender.id, &error)
-                } else {
-                    cancelled_answer(&sender.id, b"")
-                };
-                self.respond(sender, Some(key), line);
+                self.answer_end(sender, key, cancelled_answer(&sender.id, b""));
             }
         }
         self.cancel_running(key, Cancel::by(by), line);
@@ -191,7 +204,10 @@ impl Hub {
         });
         let line = self.session(key).to_agent_id(line);
         self.processes.write(&mut self.cx, slot, line);
-        self.cancel_questions(self.questions.of_session(key));
+        let host = self.processes[&slot].host();
+        if !host.is_some_and(|host| host.version.withdraws_questions()) {
+            self.cancel_questions(self.questions.of_session(key));
+        }
         let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
         self.services.end_waits(&mut self.cx, key, &error);
         self.react_to_closed();

@@ -13,7 +13,7 @@ use crate::hub::Hub;
 use crate::ids::{Process, SessionKey};
 use crate::params::raw_at;
 use crate::read_line::ReadLine;
-use crate::record::EventKind;
+use crate::record::{EventKind, LineForm};
 use crate::session::restore::Step;
 use crate::session::turn::is_work;
 use crate::tool_calls::call::update_in;
@@ -24,6 +24,7 @@ impl Hub {
         process: Process,
         key: SessionKey,
         read: &ReadLine<'_>,
+        form: LineForm,
     ) {
         let (kind, class) = (read.kind.as_deref(), read.class());
         if read.is_update() && class == UpdateClass::NotAsked {
@@ -42,22 +43,23 @@ impl Hub {
             _ => None,
         };
         let line = self.sessions.update_to_public_id(key, read.line.clone(), kind);
+        let form = if self.keeps_originals(key) { form } else { LineForm::default() };
         let is_list = read.is_update() && kind.is_none();
         if let Some(lines) = is_list.then(|| each_update(&line)).flatten() {
             for line in &lines {
                 if let Some(one) = ReadLine::new(read.method, raw_at(line, &["params"]), line) {
                     let session = read.session.clone();
-                    self.session_notified(process, key, &ReadLine { session, ..one });
+                    self.session_notified(process, key, &ReadLine { session, ..one }, form);
                 }
             }
             return;
         }
         if self.session(key).row.children.contains_key(&*read.session) {
-            self.child_told(key, kind, line);
+            self.child_told(key, (kind, form), line);
         } else if read.is_update() {
-            self.on_update(key, (kind, class), line);
+            self.on_update(key, (kind, class, form), line);
         } else {
-            self.append(key, EventKind::Extension, line, None);
+            self.append_as(key, form, (EventKind::Extension, None), line, None);
         }
         if let Some(child) = child {
             self.deliver_parked(process, &child);
@@ -67,7 +69,7 @@ impl Hub {
     fn on_update(
         &mut self,
         key: SessionKey,
-        (update, class): (Option<&str>, UpdateClass),
+        (update, class, form): (Option<&str>, UpdateClass, LineForm),
         mut line: Bytes,
     ) {
         let is_user = update == Some("user_message_chunk");
@@ -80,13 +82,12 @@ impl Hub {
         } else if let Some(running) = session.running.as_mut() {
             session.activity.last_line = Some(now);
             running.last_line = now;
-            let mut said = running.echo.iter().chain(&running.added);
             // Of a turn from an earlier daemon, acpd knows only the hash of the last text.
             let is_last = |text: &str| !running.whole && hash(text) == session.row.last_prompt;
             // Some agents echo the prompt, which is in the journal, in pieces.
             if is_user
                 && let Some(text) = lossy_at(&line, &["params", "update", "content", "text"])
-                && (said.any(|said| said.contains(text.trim())) || is_last(&text))
+                && (running.is_said(&text) || is_last(&text))
             {
                 return;
             }
@@ -133,7 +134,7 @@ impl Hub {
                 EventKind::State(state_key)
             }
         };
-        self.append_update(key, (kind, update), line.clone(), None);
+        self.append_as(key, form, (kind, update), line.clone(), None);
         if class == UpdateClass::Conversation {
             self.keep_message(key);
         }
@@ -185,7 +186,7 @@ impl Hub {
                 && let Ok(Message::Notification { method, params }) = acp_wire::parse(&line)
                 && let Some(read) = ReadLine::new(&method, params, &line)
             {
-                self.session_notified(process, key, &read);
+                self.session_notified(process, key, &read, LineForm::default());
             }
         }
     }
