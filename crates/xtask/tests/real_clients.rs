@@ -37,6 +37,18 @@ fn client_of_version_2_resumes_all_messages() {
     version2().unwrap();
 }
 
+#[test]
+#[ignore = "takes a big download; run it with `cargo xtask real claude_talks_version_2`"]
+fn claude_talks_version_2_with_its_client() {
+    own_lines("claude").unwrap();
+}
+
+#[test]
+#[ignore = "takes a big download; run it with `cargo xtask real codex_talks_version_2`"]
+fn codex_talks_version_2_with_its_client() {
+    own_lines("codex").unwrap();
+}
+
 fn conversation(agent: &'static str) -> Result {
     let Some(stage) = Stage::new(agent, "tssdk")? else { return Ok(()) };
     let mut first = stage.typescript("conversation.mjs", &["begin"])?;
@@ -54,6 +66,21 @@ fn version2() -> Result {
     let told = first.read_to("session ")?;
     first.pass()?;
     stage.typescript("version2.mjs", &["resume", &told])?.pass()?;
+    stage.home.stop()
+}
+
+fn own_lines(agent: &'static str) -> Result {
+    let profile = "protocol = \"2\"\n[daemon]\nprotocols = [\"1\", \"2\"]\n";
+    let Some(stage) = Stage::with_profile(agent, "tssdk", profile)? else { return Ok(()) };
+    let mut first = stage.typescript("own_lines.mjs", &["begin"])?;
+    first.read_to("streaming")?;
+    signal_one(stage.home.daemon()?, StopSignal::Kill);
+    let told = first.read_to("session ")?;
+    first.pass()?;
+    let mut second = stage.typescript("own_lines.mjs", &["resume", &told])?;
+    second.read_to("streaming")?;
+    kill_tree(stage.home.agent(agent)?);
+    second.pass()?;
     stage.home.stop()
 }
 

@@ -25,10 +25,19 @@ pub(crate) struct Stage {
 impl Stage {
     /// `None`, after a line that says why, when this cannot be had here.
     pub(crate) fn new(agent: &'static str, client: &str) -> Result<Option<Stage>> {
+        Stage::with_profile(agent, client, "")
+    }
+
+    /// The same with more behind the agent's profile.
+    pub(crate) fn with_profile(
+        agent: &'static str,
+        client: &str,
+        more: &str,
+    ) -> Result<Option<Stage>> {
         let Some(scripts) = ready(&[agent, client])? else { return Ok(None) };
         let model = scripts.start_model()?;
         let home = home_with_clients(&scripts)?;
-        scripts.configure(&home, agent, &model, "")?;
+        scripts.configure(&home, agent, &model, more)?;
         Ok(Some(Stage { home, _model: Some(model), agent }))
     }
 

@@ -1,48 +1,13 @@
 // A session over two lives of a client of version 2: `begin`, then `resume SESSION`. `begin` prints the
 // SESSION with its conversation.
 import assert from "node:assert/strict";
-import { CANCELLED, allow, run, sdk, text } from "./sdk.mjs";
+import { CANCELLED, run, sdk, text } from "./sdk.mjs";
+import { View, values } from "./view2.mjs";
 
 const [life, told] = process.argv.slice(2);
 const version2 = await sdk("v2");
 const { agent } = version2.acp.methods;
 const CHANGED = { mode: "code", model: "demo-large", verbose: true };
-
-/** A session as version 2 reports it. */
-class View {
-  /** Messages and calls by kind and id: text, or the last status. */
-  entities = new Map();
-  /** Kinds of updates; of a state, its name or stop reason. */
-  words = [];
-  values;
-  /** Answers a question: at once, or when it is withdrawn. */
-  answer = allow;
-  #waiting = [];
-
-  take(update) {
-    const { sessionUpdate: kind, messageId, toolCallId, content, status } = update;
-    this.words.push(update.stopReason ?? update.state ?? kind);
-    if (messageId ?? toolCallId) {
-      const name = `${kind} ${messageId ?? toolCallId}`;
-      const known = this.entities.get(name) ?? "";
-      this.entities.set(name, messageId ? known + content.text : (status ?? known));
-    }
-    if (kind === "config_option_update") this.values = values(update);
-    this.#waiting = this.#waiting.filter(({ word, found }) => word !== this.words.at(-1) || found());
-  }
-
-  /** Resolves with the next update of this word. */
-  until(word) {
-    return new Promise((found) => this.#waiting.push({ word, found }));
-  }
-
-  states() {
-    return this.words.filter((word) => !word.includes("_update") && !word.includes("_chunk"));
-  }
-}
-
-const values = ({ configOptions }) =>
-  Object.fromEntries(configOptions.map(({ configId, currentValue }) => [configId, currentValue]));
 
 async function begin({ request, notify, view, work }) {
   const made = await request(agent.session.new, { cwd: work, mcpServers: [] });

@@ -1,0 +1,58 @@
+// What a client of version 2 sees of a session.
+import { allow } from "./sdk.mjs";
+
+/** A session as version 2 reports it. */
+export class View {
+  /** Messages and calls by kind and id: text, or the last status. */
+  entities = new Map();
+  /** Kinds of updates; of a state, its name or stop reason. */
+  words = [];
+  values;
+  /** Answers a question: at once, or when it is withdrawn. */
+  answer = allow;
+  #waiting = [];
+
+  take(update) {
+    const { sessionUpdate: kind, messageId, toolCallId, content, status } = update;
+    this.words.push(update.stopReason ?? update.state ?? kind);
+    if (messageId ?? toolCallId) {
+      const name = `${kind} ${messageId ?? toolCallId}`;
+      const known = this.entities.get(name) ?? "";
+      this.entities.set(name, messageId ? said(known, content) : (status ?? known));
+    }
+    if (kind === "config_option_update") this.values = values(update);
+    this.#waiting = this.#waiting.filter(({ isMet, found }) => !isMet() || found());
+  }
+
+  /** Resolves with the next update of this word. */
+  until(word) {
+    return this.#wait(() => word === this.words.at(-1));
+  }
+
+  /** Resolves when the agent has said this. */
+  hears(text) {
+    return this.#wait(() => this.answers().includes(text));
+  }
+
+  #wait(isMet) {
+    return new Promise((found) => this.#waiting.push({ isMet, found }));
+  }
+
+  /** All that the agent has said in messages. */
+  answers() {
+    const messages = [...this.entities].filter(([name]) => name.startsWith("agent_message"));
+    return messages.map(([, text]) => text).join("\n");
+  }
+
+  states() {
+    return this.words.filter((word) => !/_update|_chunk|_message$/.test(word));
+  }
+}
+
+export const values = ({ configOptions }) =>
+  Object.fromEntries(configOptions.map(({ configId, currentValue }) => [configId, currentValue]));
+
+/** The text of a message with a chunk more, or with the blocks that it has now. */
+function said(known, content) {
+  return Array.isArray(content) ? content.map(({ text }) => text).join("") : known + content.text;
+}
