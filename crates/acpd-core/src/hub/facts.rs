@@ -73,6 +73,8 @@ impl Hub {
             || self.questions.are_open(key)
             || self.clients.is_attended(key)
             || session.has_busy_child()
+            || session.works_alone()
+            || !session.row.background.is_empty()
     }
 
     pub(crate) fn session_info(&self, key: SessionKey) -> SessionInfo {

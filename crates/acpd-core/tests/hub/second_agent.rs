@@ -330,6 +330,100 @@ fn a_call_may_go_on_when_its_turn_has_ended() {
 }
 
 #[test]
+fn a_call_that_never_ends_counts_while_it_says_something() {
+    const MINUTE: u64 = 60_000;
+    // The process is unused after half an hour, the session after ten minutes.
+    for (timeout, pause) in [(0, 25), (10, 9)] {
+        let mut bench = Bench::with(|profile| {
+            profile.protocol = Versions::Auto;
+            profile.session_idle_timeout = timeout * MINUTE;
+        });
+        bench.second_agent = true;
+        let client = bench.noticed();
+        bench.session(client, "s");
+        let prompt = bench.start_turn(client, 1, "s", "go");
+        bench.insert(&prompt);
+        bench.tell("tool_call_update", &json!({"toolCallId":"t","title":"make"}));
+        bench.idle("end_turn");
+        bench.leave(client);
+        let output = json!({"type":"content","content":{"type":"text","text":"more"}});
+        for _ in 0..10 {
+            bench.pass(pause * MINUTE);
+            let more = json!({"toolCallId":"t","content":output});
+            bench.tell("tool_call_content_chunk", &more);
+            assert_eq!((bench.state("s"), bench.stops.len()), ("live".to_owned(), 0));
+        }
+        bench.pass(2 * pause * MINUTE);
+        assert_eq!(bench.state("s") == "parked", timeout > 0);
+        assert_eq!(bench.stops.is_empty(), timeout > 0);
+    }
+}
+
+#[test]
+fn an_agent_that_works_without_a_prompt_is_not_stopped_for_idleness() {
+    let (mut bench, client) = begun();
+    bench.leave(client);
+    let works = [
+        json!({"state":"running"}),
+        json!({"state":"idle","background":[{"type":"terminal","terminalId":"a"}]}),
+    ];
+    for state in works {
+        bench.tell("state_update", &state);
+        bench.pass(60 * 60_000);
+        assert_eq!(bench.stops, []);
+    }
+    bench.tell("state_update", &json!({"state":"idle","background":[]}));
+    bench.pass(60 * 60_000);
+    assert_ne!(bench.stops, []);
+}
+
+#[test]
+fn a_call_of_an_earlier_turn_hides_no_silence() {
+    let (mut bench, client) = Bench::with_second_agent().with_noticed();
+    let prompt = bench.start_turn(client, 1, "s", "go");
+    bench.insert(&prompt);
+    bench.tell("tool_call_update", &json!({"toolCallId":"t","title":"make"}));
+    bench.idle("end_turn");
+    let prompt = bench.start_turn(client, 2, "s", "more");
+    bench.insert(&prompt);
+    bench.got(client);
+    bench.pass(600_000);
+    let got = bench.got(client);
+    assert!(got.iter().any(|line| line.to_string().contains("stalled")), "{got:#?}");
+}
+
+/// What no agent should do: none of it ends a turn, or is fatal.
+#[test]
+fn a_turn_ends_whatever_the_agent_says() {
+    let (mut bench, client) = begun();
+    let prompt = bench.start_turn(client, 1, "s", "go");
+    bench.idle("end_turn");
+    bench.tell("replay_complete", &json!({}));
+    bench.tell(
+        "agent_message_chunk",
+        &json!({"messageId":"?","content":{"type":"text","text":"a"}}),
+    );
+    bench.tell("tool_call_content_chunk", &json!({"toolCallId":"?","content":{"type":"later"}}));
+    bench.tell("terminal_output_chunk", &json!({"terminalId":"?","data":"!"}));
+    bench.insert(&prompt);
+    bench
+        .tell("user_message", &json!({"messageId":"other","content":[{"type":"text","text":"b"}]}));
+    bench.agent_answers(&prompt, &json!({"messageId":"again"}));
+    bench.tell("state_update", &json!({"state":"unknown"}));
+    let item = json!({"type":"terminal","terminalId":"x"});
+    let many = json!({"state":"unknown","background":vec![item; 100_000]});
+    bench.tell("state_update", &many);
+    bench.got(client);
+    assert_eq!(bench.show("s")["turn"]["state"], "working");
+    assert_eq!(bench.show("s")["background"].as_array().map(Vec::len), Some(256));
+    bench.cancel(client, "s");
+    bench.pass(60_000);
+    assert!(!bench.stops.is_empty(), "it did not end the turn");
+    bench.agent_dies();
+    assert_eq!(stop_reason(&bench.got(client), 1), "cancelled");
+}
+
+#[test]
 fn the_next_daemon_knows_that_a_given_up_prompt_is_inserted() {
     let (mut bench, client) = begun();
     bench.shims = true;

@@ -3,7 +3,7 @@
 use crate::clients::Clients;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{ClientId, SlotId, Urgency};
+use crate::ids::{ClientId, SlotId, Time, Urgency};
 use crate::process::slot::{Asker, Slot, StopWhy};
 use crate::record::Purpose;
 use crate::session::table::Sessions;
@@ -137,12 +137,25 @@ impl Hub {
         let timeout = self.profile_of(id).idle_timeout;
         if !self.processes[&id].is_up() || self.is_used(id) {
             self.cx.timers.clear(Timer::Idle(id));
+        } else if is_due
+            && let Some(at) = self.last_call(id).map(|at| at.after(timeout))
+            && at > self.cx.now
+        {
+            self.cx.timers.set(Timer::Idle(id), at);
         } else if is_due {
             let reason = Some("nothing used it".to_owned());
             self.processes.stop(&mut self.cx, id, StopWhy::Idle, reason, false);
         } else if timeout > 0 && !self.cx.timers.is_set(Timer::Idle(id)) {
             self.cx.timers.set(Timer::Idle(id), self.cx.now.after(timeout));
         }
+    }
+
+    /// The last line of a session with an open call: some agents go on with one after its turn, and do
+    /// not call it work.
+    fn last_call(&self, id: SlotId) -> Option<Time> {
+        let its = self.sessions.awake().filter(|(_, session)| session.slot == id);
+        let its = its.filter(|(_, session)| !session.row.open_tools.is_empty());
+        its.filter_map(|(_, session)| session.activity.last_line).max()
     }
 
     /// Removes a dedicated slot whose session and process are gone.

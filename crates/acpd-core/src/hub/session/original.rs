@@ -25,6 +25,13 @@ use crate::session::child::{SESSION, member};
 impl Hub {
     pub(crate) fn keep_original(&mut self, process: Process, line: &Bytes) {
         let Some(key) = self.kept_for(process, line) else { return };
+        // Not every line has a meaning in version 1.
+        let now = self.cx.now;
+        let session = self.sessions.session_mut(key);
+        session.activity.last_line = Some(now);
+        if let Some(running) = session.running.as_mut() {
+            running.last_line = now;
+        }
         let text = lossy_at(line, &["params", "update", "content", "text"]);
         let is_user = || member(line, "sessionUpdate").is_some_and(|kind| kind.starts_with("user"));
         let running = self.session(key).running.as_ref();

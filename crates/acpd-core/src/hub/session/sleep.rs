@@ -1,7 +1,8 @@
 //! Unused sessions (`session_idle_timeout`): the agent's copy is closed until the next prompt.
 //!
 //! Architecture invariant: a session does not sleep while a turn, a question, a terminal, a call or
-//! a request of it is open, or when its agent could not bring it back as it was.
+//! a request of it is open, while its agent works without a prompt, or when its agent could not bring
+//! it back as it was.
 
 use crate::hub::Hub;
 use crate::ids::SessionKey;
@@ -39,7 +40,10 @@ impl Hub {
 
     fn has_work(&self, key: SessionKey) -> bool {
         let session = self.session(key);
-        let host = self.processes[&session.slot].host().map(|host| host.id);
+        let host = self.processes[&session.slot].host();
+        // An agent may never end such a call, and it has been silent as long as the session.
+        let outlives = host.is_some_and(|host| host.version.calls_outlive_turns());
+        let host = host.map(|host| host.id);
         let is_asked =
             |host| self.requests.of_host(host).any(|purpose| purpose.session() == Some(key));
         self.is_busy(key)
@@ -48,7 +52,8 @@ impl Hub {
             || session.wants_host()
             || self.questions.are_open(key)
             || session.has_busy_child()
-            || !session.row.open_tools.is_empty()
+            || !outlives && !session.row.open_tools.is_empty()
+            || session.works_alone()
             || !session.row.background.is_empty()
             || self.services.works_for(key)
             || host.is_some_and(is_asked)

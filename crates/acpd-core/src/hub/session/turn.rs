@@ -190,7 +190,10 @@ impl Hub {
         let notice = self.profile_of(session.slot).stall_notice;
         let Some(running) = &session.running else { return };
         let silent = self.cx.now.since(running.last_line);
-        if self.questions.are_open(key) || !session.row.open_tools.is_empty() || silent < notice {
+        // A call of an earlier turn may never end. After a restart the turn's own are not known.
+        let is_its = |call: &String| !running.whole || session.calls.contains_key(call);
+        let calls = session.row.open_tools.iter().any(is_its);
+        if self.questions.are_open(key) || calls || silent < notice {
             let from = if silent < notice { running.last_line } else { self.cx.now };
             return self.cx.timers.set(Timer::Stall(key), from.after(notice));
         }
