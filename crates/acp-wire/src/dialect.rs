@@ -36,7 +36,7 @@ use crate::version::Version;
 
 pub use agent::{
     BackgroundWork, Heard, TalkState, Translator, WorkKind, ask_version_2, initialized_from_agent,
-    with_server_types,
+    text_said, with_server_types,
 };
 pub use call::call_id;
 pub use options::{MODE_OPTION, opened_to_v2, options_to_v2};

@@ -497,3 +497,29 @@ fn lines_that_both_versions_have_pass_as_they_are() {
     let params = json!({"sessionId": "s", "title": "?", "options": []});
     assert_eq!(fate(&mut t, &request(8, "session/request_permission", &params)), " 1");
 }
+
+#[test]
+fn a_message_of_other_work_is_not_the_prompt() {
+    let mut t = Translator::default();
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let user = |id: &str, said: &str| {
+        update(&json!({"sessionUpdate": "user_message", "messageId": id, "content": text(said)}))
+    };
+    let state = |state: &str| update(&json!({"sessionUpdate": "state_update", "state": state}));
+    let ask = |t: &mut Translator, id: u64| {
+        let params = json!({"sessionId": "s", "prompt": text("go on")});
+        t.to_agent(&line(&request(id, "session/prompt", &params)));
+    };
+    let inserted = |t: &mut Translator, agent: &Value| !heard(t, agent)[0]["inserted"].is_null();
+    heard(&mut t, &state("running"));
+    ask(&mut t, 7);
+    assert!(!inserted(&mut t, &user("x", "a job is over")));
+    assert!(!inserted(&mut t, &user("", "go on")), "it has no id");
+    assert!(inserted(&mut t, &user("m", "go on")));
+    heard(&mut t, &update(&idle("end_turn")));
+
+    heard(&mut t, &state("running"));
+    ask(&mut t, 8);
+    heard(&mut t, &update(&idle("end_turn")));
+    assert!(inserted(&mut t, &user("n", "in other words")), "nothing else is at work");
+}

@@ -325,7 +325,6 @@ impl PageConversation {
     }
 
     fn on_log(&mut self, mut reading: LogReading, to: u64, page: LogResult, out: &mut Outgoing) {
-        let last = page.entries.last().map_or(to, |entry| entry.seq);
         for entry in page.entries {
             match &mut reading {
                 LogReading::Again(_) => drop(self.state.fold_entry(entry.seq, entry.line.get())),
@@ -337,7 +336,7 @@ impl PageConversation {
             }
         }
         match page.next {
-            Some(next) if last < to => self.read(next, to, reading, out),
+            Some(next) if next < to => self.read(next, to, reading, out),
             _ => self.on_read(reading, out),
         }
     }

@@ -43,12 +43,12 @@ use self::message::{Messages, blocks};
 use self::options::Options;
 use self::question::Question;
 use self::terminal::Terminals;
-use super::objects::{quoted, value_at};
+use super::objects::{items_at, quoted, value_at};
 use crate::bound::LONGEST_ID;
 use crate::build::{self, ErrorObject, code};
 use crate::envelope::{Message, Outcome, parse};
 use crate::id::Id;
-use crate::{set_member, str_at};
+use crate::{lossy_at, set_member, str_at};
 
 pub use background::{BackgroundWork, WorkKind};
 pub use request::with_server_types;
@@ -127,11 +127,13 @@ struct Prompt {
     is_answered: bool,
     /// The id of its message, once the agent has named it.
     message: Option<String>,
+    /// Its text, if the agent may say messages of other work.
+    beside: Option<String>,
 }
 
 impl Prompt {
     fn new(session: String) -> Self {
-        Self { session, is_inserted: false, is_answered: false, message: None }
+        Self { session, is_inserted: false, is_answered: false, message: None, beside: None }
     }
 }
 
@@ -143,6 +145,8 @@ struct Talk {
     terminals: Terminals,
     options: Options,
     background: Background,
+    /// The agent has said that it works.
+    is_running: bool,
 }
 
 impl Translator {
@@ -204,13 +208,17 @@ impl Translator {
         let talk = session.as_deref().and_then(|session| self.talks.get_mut(session));
         if let Some(talk) = talk.filter(|_| method == "session/load") {
             // The replay begins with nothing shown.
-            let Talk { options, background, .. } = std::mem::take(talk);
-            *talk = Talk { options, background, ..Talk::default() };
+            let Talk { options, background, is_running, .. } = std::mem::take(talk);
+            *talk = Talk { options, background, is_running, ..Talk::default() };
         }
         let talk = session.as_deref().and_then(|session| self.talks.get(session));
         let converted = request::to_v2(&method, line, talk.map(|talk| &talk.options));
+        let is_running = talk.is_some_and(|talk| talk.is_running);
         let session = session.map(Cow::into_owned);
-        self.asked(id, &method, session);
+        self.asked(id.clone(), &method, session);
+        if let Some(Asked::Prompt(prompt)) = self.asked.get_mut(&id) {
+            prompt.beside = is_running.then(|| text_of(line, &["params", "prompt"]));
+        }
         converted
     }
 
@@ -248,12 +256,13 @@ impl Translator {
             Some(Asked::Prompt(prompt))
                 if is_result && value_at(line, &["result", "stopReason"]).is_none() =>
             {
-                let message = str_at(line, &["result", "messageId"]).map(Into::into);
+                let message = id_at(line, &["result", "messageId"]).map(Cow::into_owned);
                 let message = message.or(prompt.message);
-                let session = prompt.session;
+                let Prompt { session, beside, .. } = prompt;
                 let news =
                     (!prompt.is_inserted).then(|| Heard::Inserted(id.clone(), message.clone()));
-                let inserted = Prompt { session, is_inserted: true, is_answered: true, message };
+                let inserted =
+                    Prompt { session, is_inserted: true, is_answered: true, message, beside };
                 self.asked.insert(id, Asked::Prompt(inserted));
                 news.into_iter().collect()
             }
@@ -314,7 +323,7 @@ impl Translator {
         let kind = str_at(&update, &["sessionUpdate"]).unwrap_or_default();
         let id = || id_at(&update, &["messageId"]).unwrap_or_default();
         if let "user_message" | "user_message_chunk" = &*kind
-            && let Some(inserted) = self.echoed(&session, &id())
+            && let Some(inserted) = self.echoed(&session, &id(), line)
         {
             return inserted;
         }
@@ -379,10 +388,19 @@ impl Translator {
     }
 
     /// The engine has the message of a prompt already. `None`: it is another message.
-    fn echoed(&mut self, session: &str, id: &str) -> Option<Vec<Heard>> {
+    fn echoed(&mut self, session: &str, id: &str, line: &Bytes) -> Option<Vec<Heard>> {
         let (ask, prompt) = self.prompt_of(session)?;
-        if prompt.message.as_deref().is_some_and(|message| message != id) {
-            return None;
+        let is_it = match (&prompt.message, &prompt.beside) {
+            (Some(message), _) => message == id,
+            (None, Some(prompt)) => {
+                let said = text_said(line);
+                !said.trim().is_empty() && (prompt.contains(said.trim()) || said.contains(prompt))
+            }
+            (None, None) => true,
+        };
+        // Without an id only the answer says that it is in the history.
+        if !is_it || id.is_empty() {
+            return (is_it && !prompt.is_inserted).then(|| vec![Heard::Original]);
         }
         prompt.message = Some(id.to_owned());
         let is_news = !std::mem::replace(&mut prompt.is_inserted, true);
@@ -407,6 +425,12 @@ impl Translator {
             _ => TalkState::Running,
         };
         let told = [Heard::State(session.to_owned(), state)];
+        self.talk(session).is_running = state != TalkState::Idle;
+        if state == TalkState::Idle
+            && let Some((_, prompt)) = self.prompt_of(session)
+        {
+            prompt.beside = None;
+        }
         let work = self.talk(session).background.listed(update);
         let work = work.map(|work| Heard::Background { session: session.to_owned(), work });
         told.into_iter().chain(self.turn_told(session, update, line)).chain(work).collect()
@@ -471,6 +495,18 @@ fn mode_told(session: &str, mode: &str) -> Heard {
 
 fn notification(session: &str, update: &Value) -> Bytes {
     build::notification("session/update", &json!({"sessionId": session, "update": update}))
+}
+
+/// The text of a user message, of a part of it, or of a line about something else.
+pub fn text_said(line: &Bytes) -> String {
+    text_of(line, &["params", "update", "content"])
+}
+
+/// The texts of a content block, or of a list of them.
+fn text_of(json: &Bytes, path: &[&str]) -> String {
+    let Some(content) = value_at(json, path) else { return String::new() };
+    let blocks = items_at(&content, &[]).unwrap_or_else(|| vec![content]);
+    blocks.iter().filter_map(|block| lossy_at(block, &["text"])).collect()
 }
 
 /// An item of a tool call's content.

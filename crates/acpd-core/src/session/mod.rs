@@ -130,7 +130,10 @@ impl Session {
     }
 
     pub(crate) fn recovered(kept: SessionState, slot: SlotId, state: State) -> Session {
-        let SessionState { row, head, mcp_servers } = kept;
+        let SessionState { mut row, head, mcp_servers } = kept;
+        if !matches!(state, State::Live) {
+            row.agent_state = TurnState::Idle;
+        }
         Session {
             kin: Kin::of(&row.params),
             began: row.created,
@@ -284,7 +287,7 @@ impl Session {
             head: self.head,
             state: self.told,
             mode: self.row.mode.as_deref(),
-            background: &self.row.background,
+            background: self.row.lists_background.then_some(&self.row.background),
         }
     }
 
@@ -299,7 +302,7 @@ impl Session {
 
     /// Returns whether the agent works without a prompt, as it says.
     pub(crate) fn works_alone(&self) -> bool {
-        self.running.is_none() && self.told == TurnState::Working
+        self.running.is_none() && self.told != TurnState::Idle
     }
 
     pub(crate) fn has_busy_child(&self) -> bool {

@@ -182,6 +182,15 @@ impl Running {
         self.echo.iter().chain(&self.added).any(|said| said.contains(text.trim()))
     }
 
+    pub(crate) fn is_added(&self, text: &str) -> bool {
+        !text.trim().is_empty() && self.added.iter().any(|said| said.contains(text.trim()))
+    }
+
+    /// Returns whether an agent of version 2 has the prompt in its history.
+    pub(crate) fn is_inserted(&self) -> bool {
+        matches!(self.message, Some(PromptMessage::Agents(_)))
+    }
+
     /// Returns `true` for the first cancel.
     pub(crate) fn cancel(&mut self, cancel: Cancel) -> bool {
         let is_first = self.step(WorkEvent::Cancel(cancel.whose)) == Some(WorkEffect::AskToEnd);

@@ -135,6 +135,8 @@ fn merged(line: &Bytes, next: &Bytes, is_original: bool) -> Option<Bytes> {
                     "sessionUpdate" | "toolCallId" => continue,
                     // It clears the member, which is more than a first line can say.
                     _ if is_original && value.get() == "null" => return None,
+                    // It replaces each of them as a whole, too.
+                    "_meta" if is_original && locate(&line, &path).is_some() => return None,
                     "_meta" => with_meta(line, &mut path.to_vec(), value)?,
                     // The protocol replaces a member as a whole, and keeps it for `null`.
                     _ if value.get() == "null" => continue,

@@ -36,7 +36,8 @@ pub(crate) struct JournalHead<'a> {
     pub(crate) head: Seq,
     pub(crate) state: TurnState,
     pub(crate) mode: Option<&'a str>,
-    pub(crate) background: &'a [BackgroundWork],
+    /// None if the agent does not list it.
+    pub(crate) background: Option<&'a [BackgroundWork]>,
 }
 
 /// A connected client that may decide for a person, so agents may ask it.

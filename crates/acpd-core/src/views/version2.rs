@@ -160,8 +160,8 @@ pub(crate) fn state_now(journal: JournalHead<'_>) -> Bytes {
         let (_, member) = work.kind.cancel();
         json!({ "type": work.kind, member: work.id })
     };
-    if !journal.background.is_empty() {
-        state["background"] = journal.background.iter().map(item).collect();
+    if let Some(background) = journal.background {
+        state["background"] = background.iter().map(item).collect();
     }
     update(journal.public_id, &state)
 }

@@ -427,8 +427,13 @@ impl Bench {
                     (Some(_), Some("initialize")) if self.second_agent => {
                         let info = json!({"name":"second","version":"1"});
                         let capabilities = json!({"session":{"mcp":{"stdio":{}}}});
-                        let result = json!({"protocolVersion":2,"info":info,
-                            "capabilities":capabilities,"authMethods":[]});
+                        let mut result = self.greeting.clone();
+                        result["protocolVersion"] = json!(2);
+                        result["info"] = info;
+                        if result["capabilities"].is_null() {
+                            result["capabilities"] = capabilities;
+                        }
+                        result["authMethods"] = json!([]);
                         self.agent(&json!({"id":line["id"],"result":result}));
                     }
                     (Some(capabilities), Some("initialize")) => {

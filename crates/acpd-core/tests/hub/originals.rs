@@ -1,12 +1,15 @@
 //! Agents of version 2 with clients of version 2: they get the agent's lines as they are.
 
+use acpd_core::HostEvent;
 use acpd_core::ids::ClientId;
+use acpd_core::profile::OnLimit;
 use serde_json::{Value, json};
 
 use crate::bench::Bench;
 use crate::questions::pending;
 use crate::steps::reason;
 use crate::survival::{TOKEN, token};
+use crate::version2::words;
 
 fn begun() -> (Bench, ClientId) {
     let mut bench = Bench::with_second_agent();
@@ -153,7 +156,6 @@ fn the_state_is_that_of_the_agent() {
         update.expect("a state")["params"]["update"].clone()
     };
     bench.says_running();
-    let idle = json!({"sessionUpdate":"state_update","state":"idle"});
     assert_eq!(join(&mut bench)["state"], "running", "without a prompt");
     assert_eq!(bench.leases.last(), Some(&true), "it is at work");
     bench.tell("state_update", &json!({"state":"requires_action"}));
@@ -163,10 +165,11 @@ fn the_state_is_that_of_the_agent() {
     let mut now = join(&mut bench);
     assert_eq!(now["background"].take(), background);
     bench.tell("state_update", &json!({"state":"idle","background":[]}));
-    assert_eq!(join(&mut bench), idle);
+    let none = json!({"sessionUpdate":"state_update","state":"idle","background":[]});
+    assert_eq!(join(&mut bench), none, "no list is not an empty one");
     bench.says_running();
     bench.agent_dies();
-    assert_eq!(join(&mut bench), idle);
+    assert_eq!(join(&mut bench), none);
 }
 
 /// The agent's question about a call.
@@ -239,4 +242,244 @@ fn an_item_is_cancelled_where_the_agent_can() {
     bench.ask(client, 1, "tool_call/cancel", &json!({"sessionId":"s","toolCallId":"t"}));
     assert_eq!(bench.answer(client, 1)["error"]["code"], -32602);
     assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+/// A session of an agent that takes messages into its turns.
+fn steerable() -> (Bench, ClientId) {
+    let mut bench = Bench::with_second_agent();
+    bench.greeting = json!({"_meta":{"steering":{"supported":true}}});
+    let client = bench.second(&json!({}));
+    bench.session(client, "s");
+    (bench, client)
+}
+
+fn steer(bench: &mut Bench, client: ClientId, text: &str) -> Value {
+    let params = json!({"sessionId":"s","prompt":[{"type":"text","text":text}]});
+    bench.ask(client, 2, "_session/steering", &params);
+    bench.heard_one("_session/steering")
+}
+
+fn turn(bench: &mut Bench, client: ClientId) {
+    let prompt = bench.start_turn(client, 1, "s", "go on");
+    bench.insert(&prompt);
+    bench.got(client);
+}
+
+fn user(id: &str, text: &str) -> Value {
+    json!({"messageId":id,"content":[{"type":"text","text":text}]})
+}
+
+fn failed(bench: &mut Bench, code: i64) {
+    let error = json!({"code":code,"message":"x"});
+    bench.tell("state_update", &json!({"state":"idle","stopReason":"error","error":error}));
+}
+
+#[test]
+fn a_prompt_in_the_history_has_an_end_before_the_agent_says_that_it_works() {
+    let (mut bench, client) = begun();
+    let prompt = bench.start_turn(client, 1, "s", "go");
+    bench.tell("user_message", &user("m", "go"));
+    bench.agent_answers(&prompt, &json!({"messageId":"m"}));
+    bench.expect_words(client, ["user_message m", "result 1"]);
+    bench.agent_dies();
+    bench.expect_words(client, ["state_update idle error"]);
+}
+
+#[test]
+fn a_refused_prompt_ends_no_other_work() {
+    let (mut bench, client) = begun();
+    bench.says_running();
+    let prompt = bench.start_turn(client, 1, "s", "go");
+    bench.got(client);
+    bench.agent_refuses(&prompt, -32603);
+    bench.expect_words(client, ["error 1"]);
+    let late = bench.second(&json!({}));
+    bench.resume(late, &Value::Null);
+    assert!(words(&bench.got(late)).contains(&"state_update running".to_owned()));
+    bench.cancel(client, "s");
+    bench.heard_one("session/cancel");
+}
+
+#[test]
+fn a_message_of_other_work_is_no_insertion() {
+    let (mut bench, client) = begun();
+    bench.says_running();
+    let prompt = bench.start_turn(client, 1, "s", "go");
+    bench.tell("user_message", &user("x", "a job is over"));
+    bench.idle("end_turn");
+    bench.insert(&prompt);
+    assert_eq!(bench.answer(client, 1)["result"]["messageId"], "m");
+    assert_eq!(bench.show("s")["turn"]["state"], "working");
+}
+
+#[test]
+fn a_prompt_in_the_history_is_not_sent_again() {
+    let (mut bench, client) = begun();
+    bench.feed_process(HostEvent::CredentialsGood { left: 0 });
+    bench.keyed_prompt(client, 1, "k", "go");
+    let prompt = bench.heard_one("session/prompt");
+    bench.insert(&prompt);
+    failed(&mut bench, -32000);
+    bench.agent_dies();
+    bench.answers("session/resume", &json!({}));
+    assert!(bench.heard().iter().all(|line| line["method"] != "session/prompt"));
+}
+
+#[test]
+fn a_question_of_work_that_goes_on_outlives_the_turn() {
+    let (mut bench, client) = begun();
+    turn(&mut bench, client);
+    bench.agent_asks(7, "session/request_permission", &question("make"));
+    let asked = bench.find(client, "session/request_permission");
+    let background = json!([{"type":"tool_call","toolCallId":"t"}]);
+    let idle = json!({"state":"idle","stopReason":"end_turn","background":background});
+    bench.tell("state_update", &idle);
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    bench.select(client, &asked, "yes");
+    assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "yes");
+}
+
+#[test]
+fn background_ends_with_the_process() {
+    let (mut bench, client) = begun();
+    let background = json!([{"type":"terminal","terminalId":"a"}]);
+    bench.tell("state_update", &json!({"state":"idle","background":background}));
+    bench.got(client);
+    bench.agent_dies();
+    let is_empty = |line: &Value| line["params"]["update"]["background"] == json!([]);
+    assert!(bench.got(client).iter().any(is_empty));
+}
+
+#[test]
+fn a_cancelled_prompt_that_was_never_taken_frees_its_key() {
+    let (mut bench, client) = begun();
+    bench.keyed_prompt(client, 1, "k", "go");
+    let prompt = bench.heard_one("session/prompt");
+    bench.cancel(client, "s");
+    bench.heard_one("session/cancel");
+    bench.agent_refuses(&prompt, -32800);
+    bench.expect_words(client, ["error 1"]);
+    bench.keyed_prompt(client, 2, "k", "go");
+    bench.heard_one("session/prompt");
+    bench.cancel(client, "s");
+    bench.agent_dies();
+    assert_eq!(reason(&bench.answer(client, 2)), "outcome_unknown");
+}
+
+#[test]
+fn a_refused_prompt_is_not_continued_after_a_limit() {
+    let mut bench = Bench::with_second_agent();
+    bench.change(|profile| profile.on_limit = OnLimit::Wait);
+    bench.reboot();
+    let client = bench.second(&json!({}));
+    bench.session(client, "s");
+    let prompt = bench.start_turn(client, 1, "s", "go");
+    let limit = json!({"error":{"type":"usage_limit_reached","resets_in_seconds":3600}});
+    let error = json!({"code":-32603,"message":"limit","data":limit});
+    bench.agent_fails(&prompt, &error);
+    bench.pass(3_600_001);
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+#[test]
+fn who_leaves_gets_the_answer_to_its_prompt_before() {
+    let (mut bench, client) = begun();
+    let other = bench.second(&json!({}));
+    bench.resume(other, &Value::Null);
+    bench.start_turn(client, 1, "s", "go");
+    bench.ask(client, 2, "session/close", &json!({"sessionId":"s"}));
+    let got = bench.expect_words(client, ["error 1", "result 2"]);
+    assert_eq!(reason(&got[0]), "outcome_unknown");
+}
+
+#[test]
+fn user_messages_are_shown_once() {
+    let (mut bench, client) = steerable();
+    turn(&mut bench, client);
+    let asked = steer(&mut bench, client, "the red");
+    bench.tell("user_message", &user("n", "the red"));
+    bench.agent_answers(&asked, &json!({"outcome":"injected"}));
+    let got = bench.got(client);
+    assert_eq!(got.iter().filter(|line| line.to_string().contains("the red")).count(), 1);
+
+    let chunk = |id: &str| json!({"messageId":id,"content":{"type":"text","text":"go"}});
+    let (mut bench, client) = steerable();
+    bench.start_turn(client, 1, "s", "go");
+    steer(&mut bench, client, "go faster");
+    bench.got(client);
+    bench.tell("user_message_chunk", &chunk("m"));
+    bench.expect_words(client, ["user_message_chunk m", "result 1"]);
+
+    let (mut bench, client) = begun();
+    turn(&mut bench, client);
+    bench.tell("user_message_chunk", &chunk("n"));
+    bench.expect_words(client, ["user_message_chunk n"]);
+}
+
+#[test]
+fn a_session_that_was_deleted_while_it_worked_comes_back_idle() {
+    let mut bench = Bench::with_second_agent();
+    bench.configure(|config| config.keep_deleted = 3_600_000);
+    bench.shims = true;
+    let client = bench.second(&json!({}));
+    bench.session(client, "s");
+    turn(&mut bench, client);
+    bench.idle("end_turn");
+    bench.says_running();
+    bench.command("_acpd/session/remove", &json!({"session":"s"}));
+    bench.heard();
+    bench.command("_acpd/session/undo", &json!({}));
+    let client = bench.second(&json!({}));
+    bench.resume(client, &Value::Null);
+    let set = json!({"sessionId":"s","configId":"a","type":"id","value":"b"});
+    bench.ask(client, 2, "session/set_config_option", &set);
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    bench.reboot();
+    let client = bench.second(&json!({}));
+    bench.resume(client, &Value::Null);
+    assert!(words(&bench.got(client)).contains(&"state_update idle".to_owned()));
+}
+
+#[test]
+fn a_session_that_waits_for_a_person_is_at_work() {
+    let (mut bench, _) = begun();
+    bench.says_running();
+    bench.tell("state_update", &json!({"state":"requires_action"}));
+    assert_eq!(bench.leases.last(), Some(&true));
+}
+
+#[test]
+fn a_history_keeps_what_clears_and_what_replaces() {
+    let (mut bench, client) = begun();
+    turn(&mut bench, client);
+    let updates = [
+        json!({"toolCallId":"t","title":"make","_meta":{"v":{"x":1}}}),
+        json!({"toolCallId":"t","_meta":{"v":{"y":2}}}),
+        json!({"toolCallId":"t","title":null}),
+    ];
+    for update in &updates {
+        bench.tell("tool_call_update", update);
+    }
+    bench.idle("end_turn");
+    let late = bench.second(&json!({}));
+    bench.resume(late, &json!({"type":"start"}));
+    let got = bench.got(late);
+    let shown = got.iter().filter(|line| line["params"]["update"]["toolCallId"] == "t");
+    let last = shown.map(|line| &line["params"]["update"]).collect::<Vec<_>>();
+    assert_eq!(last[1]["_meta"]["v"], json!({"y":2}));
+    assert_eq!(last[2].get("title"), Some(&Value::Null));
+}
+
+#[test]
+fn a_cancelled_subagent_takes_its_questions_back_itself() {
+    let (mut bench, client) = begun();
+    turn(&mut bench, client);
+    let child = json!({"sessionId":"c","state":{"state":"running"},"capabilities":{"cancel":{}}});
+    bench.tell("subagent_update", &child);
+    let mut asked = question("make");
+    asked["sessionId"] = json!("c");
+    bench.agent_asks(7, "session/request_permission", &asked);
+    bench.cancel(client, "c");
+    bench.heard_one("session/cancel");
 }

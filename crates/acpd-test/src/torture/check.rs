@@ -204,7 +204,7 @@ mod tests {
         lines.push(json!({"method": "_acpd/turn_ended", "params": params}));
         let mut journal = Journal::default();
         let entry = |(seq, line)| json!({"seq": seq, "line": line});
-        journal.extend(&(1_u64..).zip(lines).map(entry).collect::<Vec<_>>()).unwrap();
+        journal.extend(&(1_u64..).zip(lines).map(entry).collect::<Vec<_>>(), false).unwrap();
         let mut ledger = Ledger::new("/".into());
         let received = Received {
             by: vec![7; turned.got],

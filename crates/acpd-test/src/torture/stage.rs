@@ -337,15 +337,17 @@ impl Stage {
     /// Reads new lines of the journals. `None`: the daemon has gone meanwhile.
     pub(super) fn read_journals(&mut self) -> Result<Option<()>> {
         for index in 0..3 {
+            let mut after = self.journals[index].last();
             loop {
-                let after = self.journals[index].last();
                 let session = json!({"session": self.sessions[index]});
                 let params = json!({"ref": session, "after": after});
                 let Some(page) = self.ask("_acpd/session/log", &params) else { return Ok(None) };
                 let entries = page["entries"].as_array().ok_or("a page without entries")?;
-                self.journals[index].extend(entries)?;
-                if page.get("next").is_none() {
-                    break;
+                // Only the first agent speaks version 1.
+                self.journals[index].extend(entries, index > 0)?;
+                match page["next"].as_u64() {
+                    Some(next) => after = next,
+                    None => break,
                 }
             }
         }

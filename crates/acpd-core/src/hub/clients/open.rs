@@ -127,6 +127,17 @@ impl Hub {
                 self.drop_prompt(key, &prompt, &fault);
             }
         }
+        let running = self.session_mut(key).running.as_mut();
+        if let Some(turn) = running.filter(|turn| turn.message.is_none()) {
+            let is_its = |to: &mut Requester| to.client == client;
+            let its: Vec<_> = turn.prompt.senders.extract_if(.., is_its).collect();
+            if !its.is_empty() {
+                let text =
+                    "the session was closed before the agent had said that it has the prompt";
+                self.refuse_all(&its, &Fault::new(Reason::OutcomeUnknown, text));
+                self.save_turn(key, None);
+            }
+        }
         let JournalHead { public_id, state, .. } = self.sessions[&key].journal();
         if closes && state != TurnState::Idle {
             let line = version2::cancelled(public_id);

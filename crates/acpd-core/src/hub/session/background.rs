@@ -22,8 +22,10 @@ impl Hub {
         let Some(key) = self.sessions.routed(slot, agent_id) else { return };
         // The work of a subagent is its own.
         let row = &self.session(key).row;
-        if row.agent_id == agent_id && row.background != work {
-            self.session_mut(key).row.edit().background = work;
+        if row.agent_id == agent_id && (!row.lists_background || row.background != work) {
+            let row = self.session_mut(key).row.edit();
+            row.lists_background = true;
+            row.background = work;
             self.lease(slot);
             self.check_idle(slot);
         }
@@ -57,5 +59,6 @@ impl Hub {
         let names = work.iter().map(BackgroundWork::name).collect::<Vec<_>>().join(", ");
         let text = format!("work in the background ended with the agent: {names}");
         self.notice(key, "warning", &clipped(&text, SENTENCE));
+        self.clients.tell_turn_state(&mut self.cx, self.sessions[&key].journal());
     }
 }

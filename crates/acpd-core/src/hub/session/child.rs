@@ -165,6 +165,8 @@ impl Hub {
             set_member(line, SESSION, json!(own).to_string().as_bytes())
         };
         self.processes.write(&mut self.cx, slot, line);
-        self.cancel_questions(self.questions.of_asker(key, id));
+        if !self.withdraws_questions(key) {
+            self.cancel_questions(self.questions.of_asker(key, id));
+        }
     }
 }

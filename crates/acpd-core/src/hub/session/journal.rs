@@ -28,6 +28,12 @@ impl Hub {
         session.is_live() && host.is_some_and(|host| host.version.tells_states())
     }
 
+    /// The agent takes its questions back itself.
+    pub(crate) fn withdraws_questions(&self, key: SessionKey) -> bool {
+        let host = self.processes[&self.session(key).slot].host();
+        host.is_some_and(|host| host.version.withdraws_questions())
+    }
+
     /// The form of a line that the agent says itself to clients of version 2.
     pub(crate) fn form_beside_agent(&self, key: SessionKey) -> LineForm {
         if self.keeps_originals(key) { LineForm::First } else { LineForm::default() }

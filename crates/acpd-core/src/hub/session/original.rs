@@ -12,15 +12,16 @@
 //! the end, unless the agent could not tell it. Lines that come while a session is restored are
 //! `Converted`.
 
-use acp_wire::dialect::TalkState;
-use acp_wire::{lossy_at, str_at};
+use acp_wire::dialect::{TalkState, text_said};
+use acp_wire::str_at;
 use acpd_api::TurnState;
 use bytes::Bytes;
 
 use crate::hub::Hub;
 use crate::ids::{Process, SessionKey};
-use crate::record::{EventKind, LineForm};
+use crate::record::{EventKind, LineForm, PromptMessage};
 use crate::session::child::{SESSION, member};
+use crate::session::turn::Running;
 
 impl Hub {
     pub(crate) fn keep_original(&mut self, process: Process, line: &Bytes) {
@@ -32,12 +33,17 @@ impl Hub {
         if let Some(running) = session.running.as_mut() {
             running.last_line = now;
         }
-        let text = lossy_at(line, &["params", "update", "content", "text"]);
-        let is_user = || member(line, "sessionUpdate").is_some_and(|kind| kind.starts_with("user"));
+        let id = member(line, "messageId");
         let running = self.session(key).running.as_ref();
-        if let (Some(running), Some(text)) = (running, text)
-            && running.added.iter().any(|said| said.contains(text.trim()))
-            && is_user()
+        let is_prompt = |running: &Running| match &running.message {
+            Some(PromptMessage::Agents(of)) => id.as_deref() == Some(of),
+            Some(PromptMessage::Own(_)) => false,
+            None => true,
+        };
+        // A message that was added to the turn is shown already.
+        if let Some(running) = running.filter(|running| !is_prompt(running))
+            && member(line, "sessionUpdate").is_some_and(|kind| kind.starts_with("user"))
+            && running.is_added(&text_said(line))
         {
             return;
         }

@@ -43,7 +43,9 @@ impl Hub {
         answer: WireOutcome<'_>,
     ) {
         // No client will answer open questions. Those of subagents stay: they may outlive the turn.
-        self.cancel_questions(self.own_questions(key));
+        if !self.withdraws_questions(key) {
+            self.cancel_questions(self.own_questions(key));
+        }
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let work = running.work;
         let is_cancelled = work.is_cancelled();
@@ -65,7 +67,8 @@ impl Hub {
             }
             _ => {}
         }
-        let Some(turn) = self.end_turn(key, outcome.clone()) else { return };
+        let tells = self.keeps_originals(key);
+        let Some(turn) = self.end_turn(key, outcome.clone(), tells) else { return };
         // Only after the end of the turn may the process restart.
         let refusal =
             refused.as_ref().map(|error| self.note_refusal(slot, "session/prompt", error));
@@ -74,7 +77,7 @@ impl Hub {
             refusal == Some(Refusal::Other) && is_silent && !refused.as_ref().is_some_and(is_limit);
         self.note_refused(key, is_refused);
         if refusal == Some(Refusal::Renewed) {
-            if is_silent && turn.is_repeatable {
+            if is_silent && turn.is_repeatable && !turn.is_inserted() {
                 return self.prompt_again(key, turn.prompt);
             }
             if !is_cancelled {
@@ -87,9 +90,14 @@ impl Hub {
             fault = Some(self.processes.login_fault(slot, &failed.message));
         }
         // An agent that only asked for a login has done nothing for the prompt.
-        let is_undone = refusal == Some(Refusal::NeedsLogin) && !work.is_touched()
-            || refused.is_some() && turn.message.is_none();
-        if !is_undone || is_cancelled || turn.is_promised {
+        let is_undone = refusal == Some(Refusal::NeedsLogin)
+            && !work.is_touched()
+            && !turn.is_inserted()
+            && !is_cancelled
+            && !turn.is_promised;
+        // A prompt that an agent of version 2 has refused is in no history.
+        let is_outside = refused.is_some() && turn.message.is_none();
+        if !is_undone && !is_outside {
             self.keep_outcome(key, &turn, &outcome, fault.as_ref());
         }
         for sender in turn.prompt.senders {
@@ -119,7 +127,9 @@ impl Hub {
                 row.reason = Some(error.message);
                 self.tell_state(key);
             }
-            Some(error) if !is_cancelled => self.wait_for_limit(key, &error, turn.waits),
+            Some(error) if !is_cancelled && !is_outside => {
+                self.wait_for_limit(key, &error, turn.waits);
+            }
             _ => {}
         }
         self.wake_session(key);

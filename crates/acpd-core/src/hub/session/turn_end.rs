@@ -24,24 +24,37 @@ use crate::session::work::{TurnEnd, WorkEffect, WorkEvent};
 use crate::timers::Timer;
 use crate::tool_calls::changed_files::changed_files;
 
+const NOT_SAID: &str = "the agent did not say whether it has the prompt";
+
 impl Hub {
-    /// Returns the turn, whose senders the caller answers.
-    pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome) -> Option<Running> {
+    /// Returns the turn, whose senders the caller answers. `tells`: the agent tells clients of version
+    /// 2 itself how the session goes on.
+    pub(crate) fn end_turn(
+        &mut self,
+        key: SessionKey,
+        outcome: Outcome,
+        tells: bool,
+    ) -> Option<Running> {
         let now = self.cx.now;
         let host = self.processes[&self.session(key).slot].host();
         let outlives = host.is_some_and(|host| host.version.calls_outlive_turns());
         let session = self.session_mut(key);
         let mut running = session.running.take()?;
-        // The notice of the end says so, unless the agent has.
-        let told = std::mem::replace(&mut session.told, TurnState::Idle);
-        let form = if told == TurnState::Idle { LineForm::First } else { LineForm::default() };
+        // The notice of the end says so, unless the agent tells it.
+        let is_undone = running.message.is_none() && session.told == TurnState::Idle;
+        let form = if tells || is_undone { LineForm::First } else { LineForm::default() };
+        if !tells {
+            session.told = TurnState::Idle;
+        }
         let cost = self.session_mut(key).row.edit().usage.turn.take();
         let usage = TurnUsage { tokens: running.tokens, cost };
         self.book(key, Some(running.number), usage.clone());
         let has_usage = !usage.tokens.is_empty() || usage.cost.is_some();
         let session = self.session_mut(key);
         let row = session.row.edit();
-        row.agent_state = TurnState::Idle;
+        if !tells {
+            row.agent_state = TurnState::Idle;
+        }
         if let Some(last) = running.replayed_as.filter(|_| is_kept(&outcome)) {
             let Replayable { prompts, answered, .. } = row.replayable;
             let answered = answered || running.work.is_touched();
@@ -71,7 +84,9 @@ impl Hub {
         };
         self.cx.timers.clear(Timer::Cancel(key));
         self.cx.timers.clear(Timer::Stall(key));
-        self.close_questions(self.own_questions(key));
+        if !tells {
+            self.close_questions(self.own_questions(key));
+        }
         let line = build::notification(method::TURN_ENDED, &ended);
         self.append_as(key, form, (EventKind::Notice, None), line, None);
         self.tell_turn_state(key);
@@ -103,7 +118,7 @@ impl Hub {
             let reason = if is_inserted {
                 "acpd ended before it knew that the agent had got the prompt"
             } else {
-                "the agent did not say whether it has the prompt"
+                NOT_SAID
             };
             fault = Fault::new(Reason::OutcomeUnknown, reason);
         }
@@ -114,13 +129,17 @@ impl Hub {
             TurnEnd::Cancelled => cancelled_by_user(),
             TurnEnd::CutOff | TurnEnd::Answered => Outcome::Interrupted { reason },
         };
-        let Some(turn) = self.end_turn(key, outcome) else { return };
+        let Some(turn) = self.end_turn(key, outcome, false) else { return };
         // A user who has cancelled the turn gets no error.
         let fault = (!is_cancelled).then(|| self.session(key).interrupted_fault(fault));
         self.keep_outcome(key, &turn, &cancelled_by_user(), fault.as_ref());
         for to in turn.prompt.senders {
+            let waits = self.clients.version_of(to.client).answers_insertion();
             let line = match &fault {
                 Some(fault) => build::error(&to.id, &fault.object()),
+                None if undecided && waits => {
+                    build::error(&to.id, &Fault::new(Reason::OutcomeUnknown, NOT_SAID).object())
+                }
                 None => cancelled_answer(&to.id, b""),
             };
             self.answer_end(&to, key, line);
@@ -194,6 +213,13 @@ impl Hub {
     pub(crate) fn cancel_running(&mut self, key: SessionKey, cancel: Cancel, line: Option<Bytes>) {
         let session = self.session(key);
         let slot = session.slot;
+        if session.works_alone() && self.keeps_originals(key) {
+            let params = json!({ "sessionId": session.row.public_id });
+            let own = || build::notification("session/cancel", &params);
+            let line = session.to_agent_id(line.unwrap_or_else(own));
+            self.processes.write(&mut self.cx, slot, line);
+            return;
+        }
         // Without a running turn, a cancel could hit the next prompt.
         if session.running.as_ref().is_none_or(|running| running.work.is_cancelled()) {
             return;
@@ -204,8 +230,7 @@ impl Hub {
         });
         let line = self.session(key).to_agent_id(line);
         self.processes.write(&mut self.cx, slot, line);
-        let host = self.processes[&slot].host();
-        if !host.is_some_and(|host| host.version.withdraws_questions()) {
+        if !self.withdraws_questions(key) {
             self.cancel_questions(self.questions.of_session(key));
         }
         let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");

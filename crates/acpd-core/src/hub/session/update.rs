@@ -87,7 +87,11 @@ impl Hub {
             // Some agents echo the prompt, which is in the journal, in pieces.
             if is_user
                 && let Some(text) = lossy_at(&line, &["params", "update", "content", "text"])
-                && (running.is_said(&text) || is_last(&text))
+                && match form {
+                    // It is no echo of the prompt, which the translator knows.
+                    LineForm::Same => running.is_added(&text),
+                    _ => running.is_said(&text) || is_last(&text),
+                }
             {
                 return;
             }
