@@ -86,7 +86,7 @@ fn conversation_in(agent: &str, version: &str) -> Result {
 
     // Every line was journalled once, and the broken answer is there.
     let journal = Log::parse(&home.read(&["session", "log", "work", "--json"])?)?;
-    journal.check(agent, &seen);
+    journal.check(agent, version, &seen);
     let level = if agent == "copilot" { "loaded" } else { "resumed" };
     assert_eq!(journal.restored, [level], "how acpd brings the sessions of this agent back");
     home.stop()
@@ -137,9 +137,12 @@ impl Log {
         Ok(log)
     }
 
-    fn check(&self, whose: &str, seen: &str) {
+    fn check(&self, whose: &str, version: &str, seen: &str) {
         let Log { positions, said, asked, ended, .. } = self;
-        assert!(positions.iter().copied().eq(1..=positions.len() as u64), "{whose}: {positions:?}");
+        assert!(positions.is_sorted_by(|one, next| one < next), "{whose}: {positions:?}");
+        // Lines of another version are not among them.
+        let is_whole = positions.iter().copied().eq(1..=positions.len() as u64);
+        assert_eq!(is_whole, version == "1", "{whose}: {positions:?}");
         for prompt in ["say #one", "say #mid [slow 30]", "say #two [slow 30]", "say #three"] {
             assert_eq!(asked.matches(prompt).count(), 1, "{whose}: {prompt} in {asked}");
         }

@@ -28,8 +28,9 @@ pub(super) struct Case<'a> {
     pub(super) ledger: &'a Ledger,
     /// The agent, or its shim, was struck in this round.
     pub(super) struck: bool,
-    /// The daemon was struck as well: then it may not know whether a prompt arrived.
-    pub(super) daemon_struck: bool,
+    /// It may be unknown whether a prompt arrived: the daemon was struck as well, or the agent has to
+    /// say that it did.
+    pub(super) may_be_unknown: bool,
 }
 
 impl Case<'_> {
@@ -101,7 +102,7 @@ impl Case<'_> {
         let broken = match kind {
             "stopped" if reason == "end_turn" => return self.whole(prompt, turn, got),
             "interrupted" => self.struck,
-            "outcome_unknown" => self.struck && self.daemon_struck,
+            "outcome_unknown" => self.struck && self.may_be_unknown,
             _ => false,
         };
         if !broken {
@@ -221,7 +222,7 @@ mod tests {
             before: 0,
             ledger: &ledger,
             struck: turned.struck,
-            daemon_struck: false,
+            may_be_unknown: false,
         };
         case.differences().is_empty()
     }

@@ -22,8 +22,8 @@
 //!   chunks that the ledger has.
 //! - A turn whose agent or shim was struck may be `interrupted`, and the journal then has a
 //!   beginning of the ledger's chunks; a prompt that the agent had not got may be refused.
-//!   `outcome_unknown` is right only if the daemon was struck as well.
-//! - The journal's numbers have no gaps. A client that gets numbers has seen exactly the journal's
+//!   `outcome_unknown` is right only if the daemon was struck as well, or the agent speaks version 2.
+//! - The journal's numbers have no gaps, but for lines of other versions. A client that gets numbers has seen exactly the journal's
 //!   lines, in order and once, but for prompts of its own; the editor and `run` exactly its chunks.
 //! - An agent that was not struck is the same process as before.
 //! - When an agent starts, no process of its earlier run is alive.
