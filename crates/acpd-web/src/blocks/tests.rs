@@ -36,10 +36,14 @@ impl Journal {
                 text.lines().map(|line| -> Value { serde_json::from_str(&legible(line)).unwrap() });
             let values: Vec<Value> = values.collect();
             let session = values[0]["params"]["sessionId"].as_str().unwrap().to_owned();
-            let numbered = values
-                .into_iter()
-                .filter(|line| line.get("id").is_none())
-                .filter_map(|line| Some((line["params"]["_meta"]["_acpd"]["seq"].as_u64()?, line)));
+            let numbered = values.into_iter().filter(|line| line.get("id").is_none()).filter_map(
+                |mut line| {
+                    // The lines between are for other versions.
+                    let seq = 3 * line["params"]["_meta"]["_acpd"]["seq"].as_u64()?;
+                    line["params"]["_meta"]["_acpd"]["seq"] = seq.into();
+                    Some((seq, line))
+                },
+            );
             Journal { name: path.display().to_string(), session, lines: numbered.collect() }
         };
         files.iter().map(|path| read(path)).collect()
@@ -83,15 +87,16 @@ impl Daemon<'_> {
             method::SESSION_LOG => {
                 let most =
                     params["limit"].as_u64().map_or(1000, |most| most as usize).min(self.most);
+                // Lines that are not shown count, too.
+                let last = self.head.min(after + most as u64);
                 let entries: Vec<Value> = there
-                    .clone()
-                    .take(most)
+                    .filter(|(seq, _)| *seq <= last)
                     .map(|(seq, line)| json!({"seq": seq, "at": 1, "line": line}))
                     .collect();
-                let next = entries.last().filter(|_| there.count() > entries.len());
+                let next = Some(last).filter(|last| *last < self.head);
                 let mut log = json!({"sessionId": self.journal.session, "entries": entries});
                 if let Some(next) = next {
-                    log["next"] = next["seq"].clone();
+                    log["next"] = next.into();
                 }
                 vec![build::response(&id, &log)]
             }

@@ -259,7 +259,8 @@ impl Hub {
             }
             "session/set_title" => self.set_title(asked, key)?,
             "tool_call/cancel" | "terminal/cancel" if !self.keeps_originals(key) => {
-                let text = "the item cannot be cancelled alone: its agent speaks version 1";
+                let text =
+                    "the item cannot be cancelled alone: its agent is not up, or speaks version 1";
                 let hint = "cancel the turn: `session/cancel`";
                 return Err(Fault::invalid(text).hint(hint));
             }
