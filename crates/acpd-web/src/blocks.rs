@@ -134,6 +134,7 @@ enum LogReading {
     Missing,
     Older {
         reply: RequestId,
+        after: u64,
         entries: Vec<LogEntry>,
         /// Unfolded blocks in dropped turns.
         bodies: Vec<Id>,
@@ -249,7 +250,7 @@ impl PageConversation {
     }
 
     fn range(&self) -> Value {
-        json!({"first": self.first(), "hasOlder": self.from > 0 && self.first() > 1})
+        json!({"first": self.first(), "hasOlder": self.from > 0})
     }
 
     fn on_answer(&mut self, request: OwnRequest, outcome: Outcome<'_>, out: &mut Outgoing) {
@@ -352,14 +353,17 @@ impl PageConversation {
                 self.attach(request, out);
             }
             LogReading::Missing => self.release(out),
-            LogReading::Older { reply, entries, bodies } => {
+            LogReading::Older { reply, after, entries, bodies } => {
+                self.from = after;
+                if entries.is_empty() && after > 0 {
+                    return self.older(reply, bodies, out);
+                }
                 // The first turn is folded again with its beginning.
                 let cut = self.state.turns().first().filter(|turn| turn.started.is_none());
                 let mut changed = cut.map(|turn| ids(&turn.blocks)).unwrap_or_default();
                 changed.extend(self.state.earlier(&entries));
                 changed.sort_unstable();
                 changed.dedup();
-                self.from = entries.first().map_or(0, |entry| entry.seq - 1).min(self.from);
                 self.send(changed, out);
                 if bodies.is_empty() {
                     out.answer(&reply, &self.range());
@@ -414,13 +418,11 @@ impl PageConversation {
 
     /// Reads a page of the journal before the first line.
     fn older(&mut self, reply: RequestId, bodies: Vec<Id>, out: &mut Outgoing) {
-        let first = self.first();
-        if first <= 1 {
-            self.from = 0;
+        if self.from == 0 {
             return out.answer(&reply, &self.range());
         }
-        let (after, entries) = ((first - 1).saturating_sub(PAGE), Vec::new());
-        self.read(after, first - 1, LogReading::Older { reply, entries, bodies }, out);
+        let (after, entries) = (self.from.saturating_sub(PAGE), Vec::new());
+        self.read(after, self.from, LogReading::Older { reply, after, entries, bodies }, out);
     }
 
     fn bodies(&mut self, reply: RequestId, params: Option<&RawValue>, out: &mut Outgoing) {

@@ -38,8 +38,9 @@ impl Journal {
             let session = values[0]["params"]["sessionId"].as_str().unwrap().to_owned();
             let numbered = values.into_iter().filter(|line| line.get("id").is_none()).filter_map(
                 |mut line| {
-                    // The lines between are for other versions.
-                    let seq = 3 * line["params"]["_meta"]["_acpd"]["seq"].as_u64()?;
+                    // The lines between are for other versions, also whole pages of them.
+                    let seq = line["params"]["_meta"]["_acpd"]["seq"].as_u64()?;
+                    let seq = if seq > 12 { 3 * seq + 5_000 } else { 3 * seq };
                     line["params"]["_meta"]["_acpd"]["seq"] = seq.into();
                     Some((seq, line))
                 },

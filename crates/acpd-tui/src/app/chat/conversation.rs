@@ -22,13 +22,22 @@ pub(super) struct Conversation {
     pub(super) scrolled: isize,
     /// The number of jumps, and the last target; none for the live end.
     pub(super) jumps: (u64, Option<Id>),
-    /// The received part of a requested page of older lines.
-    asked: Option<Vec<LogEntry>>,
+    asked: Option<Older>,
     /// The beginning was read.
     is_whole: bool,
     /// When each running block was first seen.
     began: HashMap<Id, u64>,
     shows_thoughts: bool,
+}
+
+/// A requested page of older lines.
+#[derive(Debug)]
+struct Older {
+    /// The line before it, and its number of lines: some are for other versions.
+    after: u64,
+    page: u64,
+    /// The received part.
+    entries: Vec<LogEntry>,
 }
 
 impl Conversation {
@@ -98,8 +107,9 @@ impl Conversation {
         if self.is_whole || self.is_asked() {
             return None;
         }
-        self.asked = Some(Vec::new());
-        Some(first.saturating_sub(page + 1))
+        let after = first.saturating_sub(page + 1);
+        self.asked = Some(Older { after, page, entries: Vec::new() });
+        Some(after)
     }
 
     pub(super) fn is_asked(&self) -> bool {
@@ -108,16 +118,19 @@ impl Conversation {
 
     /// Adds a part of a page. Returns the line before the remaining part.
     pub(super) fn add_older(&mut self, page: LogResult) -> Option<u64> {
-        let mut entries = self.asked.take()?;
-        entries.extend(page.entries);
+        let mut asked = self.asked.take()?;
         let first = self.folded.first().unwrap_or(u64::MAX);
-        let last = entries.last().map_or(0, |entry| entry.seq);
-        if let Some(next) = page.next.filter(|_| last + 1 < first) {
-            self.asked = Some(entries);
+        asked.entries.extend(page.entries.into_iter().filter(|entry| entry.seq < first));
+        if let Some(next) = page.next.filter(|next| next + 1 < first) {
+            self.asked = Some(asked);
             return Some(next);
         }
-        self.is_whole = entries.first().is_none_or(|entry| entry.seq <= 1);
-        self.folded.earlier(&entries);
+        if asked.entries.is_empty() && asked.after > 0 {
+            asked.after = asked.after.saturating_sub(asked.page);
+            return Some(self.asked.insert(asked).after);
+        }
+        self.is_whole = asked.after == 0;
+        self.folded.earlier(&asked.entries);
         None
     }
 
