@@ -335,7 +335,8 @@ pub struct LogParams {
 pub struct LogResult {
     /// The session's public id.
     pub session_id: Untrusted,
-    /// The lines, in order.
+    /// The lines, in order, without those for clients of version 2 only: a page may be empty, and not
+    /// the last one.
     pub entries: Vec<LogEntry>,
     /// The `after` of the next page; absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
