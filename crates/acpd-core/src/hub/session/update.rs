@@ -43,7 +43,11 @@ impl Hub {
             _ => None,
         };
         let line = self.sessions.update_to_public_id(key, read.line.clone(), kind);
-        let form = if self.keeps_originals(key) { form } else { LineForm::default() };
+        let form = match form {
+            LineForm::Converted => form,
+            _ if self.keeps_originals(key) => form,
+            _ => LineForm::default(),
+        };
         let is_list = read.is_update() && kind.is_none();
         if let Some(lines) = is_list.then(|| each_update(&line)).flatten() {
             for line in &lines {
