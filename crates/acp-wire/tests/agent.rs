@@ -437,7 +437,7 @@ proptest! {
     }
 }
 
-/// What becomes of a line itself, in one word; the lines made of it are counted.
+/// Fate of a line itself, in one word, and the number of lines made of it.
 fn fate(translator: &mut Translator, agent: &Value) -> String {
     let heard = translator.from_agent(&line(agent));
     let words = heard.iter().filter_map(|heard| match heard {

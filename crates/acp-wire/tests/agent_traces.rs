@@ -69,7 +69,7 @@ fn assert_official_v1(message: &Value, methods: &BTreeMap<String, String>) {
         Some("session/set_config_option") => {
             assert_official::<v1::SetSessionConfigOptionResponse>(result);
         }
-        // It has the options of version 2 too.
+        // The answer has the options of version 2, too.
         Some("session/set_mode") => {
             serde_json::from_value::<v1::SetSessionModeResponse>(result.clone()).expect("v1");
         }

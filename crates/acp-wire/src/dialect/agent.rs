@@ -86,14 +86,14 @@ pub enum Heard {
     },
 }
 
-/// What a session does, as its agent says.
+/// Activity of a session, as its agent says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TalkState {
     /// Nothing, but for work in the background.
     Idle,
-    /// It works, or the agent does not know.
+    /// Work, or something that the agent does not know.
     Running,
-    /// It waits for a person.
+    /// Wait for a person.
     RequiresAction,
 }
 
@@ -127,13 +127,13 @@ struct Prompt {
     is_answered: bool,
     /// The id of its message, once the agent has named it.
     message: Option<String>,
-    /// Its text, if the agent may say messages of other work.
-    beside: Option<String>,
+    /// Text of the prompt, if other work of the agent may say messages before it.
+    text: Option<String>,
 }
 
 impl Prompt {
     fn new(session: String) -> Self {
-        Self { session, is_inserted: false, is_answered: false, message: None, beside: None }
+        Self { session, is_inserted: false, is_answered: false, message: None, text: None }
     }
 }
 
@@ -217,7 +217,7 @@ impl Translator {
         let session = session.map(Cow::into_owned);
         self.asked(id.clone(), &method, session);
         if let Some(Asked::Prompt(prompt)) = self.asked.get_mut(&id) {
-            prompt.beside = is_running.then(|| text_of(line, &["params", "prompt"]));
+            prompt.text = is_running.then(|| text_of(line, &["params", "prompt"]));
         }
         converted
     }
@@ -258,11 +258,11 @@ impl Translator {
             {
                 let message = id_at(line, &["result", "messageId"]).map(Cow::into_owned);
                 let message = message.or(prompt.message);
-                let Prompt { session, beside, .. } = prompt;
+                let Prompt { session, text, .. } = prompt;
                 let news =
                     (!prompt.is_inserted).then(|| Heard::Inserted(id.clone(), message.clone()));
                 let inserted =
-                    Prompt { session, is_inserted: true, is_answered: true, message, beside };
+                    Prompt { session, is_inserted: true, is_answered: true, message, text };
                 self.asked.insert(id, Asked::Prompt(inserted));
                 news.into_iter().collect()
             }
@@ -390,7 +390,7 @@ impl Translator {
     /// The engine has the message of a prompt already. `None`: it is another message.
     fn echoed(&mut self, session: &str, id: &str, line: &Bytes) -> Option<Vec<Heard>> {
         let (ask, prompt) = self.prompt_of(session)?;
-        let is_it = match (&prompt.message, &prompt.beside) {
+        let is_it = match (&prompt.message, &prompt.text) {
             (Some(message), _) => message == id,
             (None, Some(prompt)) => {
                 let said = text_said(line);
@@ -429,7 +429,7 @@ impl Translator {
         if state == TalkState::Idle
             && let Some((_, prompt)) = self.prompt_of(session)
         {
-            prompt.beside = None;
+            prompt.text = None;
         }
         let work = self.talk(session).background.listed(update);
         let work = work.map(|work| Heard::Background { session: session.to_owned(), work });

@@ -72,9 +72,7 @@ impl Hub {
         busy || session.wants_host()
             || self.questions.are_open(key)
             || self.clients.is_attended(key)
-            || session.has_busy_child()
-            || session.works_alone()
-            || !session.row.background.is_empty()
+            || session.works_outside_turns()
     }
 
     pub(crate) fn session_info(&self, key: SessionKey) -> SessionInfo {

@@ -176,6 +176,14 @@ impl Hub {
         self.react_to_closed();
     }
 
+    /// Like [`Hub::cancel_questions`], for questions of work that is over. An agent of version 2 takes
+    /// them back itself.
+    pub(crate) fn end_questions(&mut self, key: SessionKey, questions: Vec<InteractionId>) {
+        if !self.processes.version_of(self.session(key).slot).withdraws_questions() {
+            self.cancel_questions(questions);
+        }
+    }
+
     pub(crate) fn close_questions(&mut self, questions: Vec<InteractionId>) {
         for id in questions {
             self.questions.close(&mut self.cx, id);

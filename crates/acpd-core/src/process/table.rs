@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 
 use acp_wire::bound::SENTENCE;
 use acp_wire::dialect::{Heard, Translator};
-use acp_wire::{build, clipped};
+use acp_wire::{Version, build, clipped};
 use acpd_api::{AgentNotice, Reason, method};
 use bytes::Bytes;
 
@@ -483,6 +483,11 @@ impl Processes {
         let agent = &self[&id].profile;
         Fault::new(Reason::TooMany, format!("agent `{agent}` does not read what it is sent"))
             .hint(format!("try again later, or restart it: `acpctl agent restart {agent}`"))
+    }
+
+    /// The version of a slot's process; that of no process is the first one.
+    pub(crate) fn version_of(&self, id: SlotId) -> Version {
+        self[&id].host().map_or_else(Version::default, |host| host.version)
     }
 
     /// Returns whether it is unknown if an ended process got this line. `is_taken`: it did, and told

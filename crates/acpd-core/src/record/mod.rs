@@ -197,9 +197,9 @@ pub struct SessionRow {
     pub open_tools: BTreeSet<String>,
     /// Background work of the process.
     pub background: Vec<BackgroundWork>,
-    /// The agent lists such work, so that no list is not an empty one.
+    /// Set when the agent has listed such work once: then no list differs from an empty one.
     pub lists_background: bool,
-    /// What the session does, as an agent of version 2 has said.
+    /// Activity of the session, as an agent of version 2 has said.
     pub agent_state: TurnState,
     /// The subagents' sessions that the process holds, by the agent's ids.
     pub children: BTreeMap<String, Child>,

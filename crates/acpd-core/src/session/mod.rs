@@ -305,8 +305,10 @@ impl Session {
         self.running.is_none() && self.told != TurnState::Idle
     }
 
-    pub(crate) fn has_busy_child(&self) -> bool {
-        self.row.children.values().any(|child| child.busy)
+    /// Returns whether the agent has work outside of the session's turns.
+    pub(crate) fn works_outside_turns(&self) -> bool {
+        let has_busy_child = self.row.children.values().any(|child| child.busy);
+        has_busy_child || self.works_alone() || !self.row.background.is_empty()
     }
 
     /// Settings that the result does not show in force will be set again.

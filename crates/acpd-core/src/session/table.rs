@@ -338,12 +338,7 @@ impl Sessions {
 
     pub(crate) fn is_at_work(&self, slot: SlotId) -> bool {
         let mut sessions = self.awake().filter(|(_, session)| session.slot == slot);
-        sessions.any(|(_, session)| {
-            session.running.is_some()
-                || session.works_alone()
-                || session.has_busy_child()
-                || !session.row.background.is_empty()
-        })
+        sessions.any(|(_, session)| session.running.is_some() || session.works_outside_turns())
     }
 
     pub(crate) fn aside_of(&self, wanted: &UndoParams) -> impl Iterator<Item = &SessionRow> {

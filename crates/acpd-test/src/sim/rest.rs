@@ -270,7 +270,7 @@ impl World {
                 None => &["idle"],
                 // The agent does not have the prompt.
                 Some(TurnStage::Dispatched { message: None, .. }) => &["idle", "running"],
-                // It says itself when it goes on.
+                // The agent says itself when it continues.
                 Some(TurnStage::Dispatched { message: Some(PromptMessage::Agents(_)), .. }) => {
                     &["running", "requires_action"]
                 }

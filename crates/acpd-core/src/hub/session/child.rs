@@ -165,8 +165,6 @@ impl Hub {
             set_member(line, SESSION, json!(own).to_string().as_bytes())
         };
         self.processes.write(&mut self.cx, slot, line);
-        if !self.withdraws_questions(key) {
-            self.cancel_questions(self.questions.of_asker(key, id));
-        }
+        self.end_questions(key, self.questions.of_asker(key, id));
     }
 }

@@ -24,18 +24,11 @@ impl Hub {
     /// Returns whether clients of version 2 get the lines of the session's agent as they are.
     pub(crate) fn keeps_originals(&self, key: SessionKey) -> bool {
         let session = self.session(key);
-        let host = self.processes[&session.slot].host();
-        session.is_live() && host.is_some_and(|host| host.version.tells_states())
-    }
-
-    /// The agent takes its questions back itself.
-    pub(crate) fn withdraws_questions(&self, key: SessionKey) -> bool {
-        let host = self.processes[&self.session(key).slot].host();
-        host.is_some_and(|host| host.version.withdraws_questions())
+        session.is_live() && self.processes.version_of(session.slot).tells_states()
     }
 
     /// The form of a line that the agent says itself to clients of version 2.
-    pub(crate) fn form_beside_agent(&self, key: SessionKey) -> LineForm {
+    pub(crate) fn form_without_agent(&self, key: SessionKey) -> LineForm {
         if self.keeps_originals(key) { LineForm::First } else { LineForm::default() }
     }
 

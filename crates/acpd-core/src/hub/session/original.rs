@@ -33,18 +33,7 @@ impl Hub {
         if let Some(running) = session.running.as_mut() {
             running.last_line = now;
         }
-        let id = member(line, "messageId");
-        let running = self.session(key).running.as_ref();
-        let is_prompt = |running: &Running| match &running.message {
-            Some(PromptMessage::Agents(of)) => id.as_deref() == Some(of),
-            Some(PromptMessage::Own(_)) => false,
-            None => true,
-        };
-        // A message that was added to the turn is shown already.
-        if let Some(running) = running.filter(|running| !is_prompt(running))
-            && member(line, "sessionUpdate").is_some_and(|kind| kind.starts_with("user"))
-            && running.is_added(&text_said(line))
-        {
+        if self.session(key).running.as_ref().is_some_and(|running| is_shown(running, line)) {
             return;
         }
         let line = self.sessions.to_public_id(key, line.clone());
@@ -83,4 +72,17 @@ impl Hub {
         let key = self.sessions.routed(process.slot, &session)?;
         self.keeps_originals(key).then_some(key)
     }
+}
+
+/// Returns whether a line is a message that was added to the turn, which the clients have already.
+fn is_shown(running: &Running, line: &Bytes) -> bool {
+    let is_other = || match &running.message {
+        Some(PromptMessage::Agents(prompt)) => member(line, "messageId").as_deref() != Some(prompt),
+        Some(PromptMessage::Own(_)) => true,
+        None => false,
+    };
+    !running.added.is_empty()
+        && member(line, "sessionUpdate").is_some_and(|kind| kind.starts_with("user"))
+        && is_other()
+        && running.is_added(&text_said(line))
 }

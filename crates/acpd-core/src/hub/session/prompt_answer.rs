@@ -43,9 +43,7 @@ impl Hub {
         answer: WireOutcome<'_>,
     ) {
         // No client will answer open questions. Those of subagents stay: they may outlive the turn.
-        if !self.withdraws_questions(key) {
-            self.cancel_questions(self.own_questions(key));
-        }
+        self.end_questions(key, self.own_questions(key));
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let work = running.work;
         let is_cancelled = work.is_cancelled();

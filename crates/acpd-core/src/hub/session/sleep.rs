@@ -40,10 +40,9 @@ impl Hub {
 
     fn has_work(&self, key: SessionKey) -> bool {
         let session = self.session(key);
-        let host = self.processes[&session.slot].host();
+        let host = self.processes[&session.slot].host().map(|host| host.id);
         // An agent may never end such a call, and it has been silent as long as the session.
-        let outlives = host.is_some_and(|host| host.version.calls_outlive_turns());
-        let host = host.map(|host| host.id);
+        let outlives = self.processes.version_of(session.slot).calls_outlive_turns();
         let is_asked =
             |host| self.requests.of_host(host).any(|purpose| purpose.session() == Some(key));
         self.is_busy(key)
@@ -51,10 +50,8 @@ impl Hub {
             || !session.queue.is_empty()
             || session.wants_host()
             || self.questions.are_open(key)
-            || session.has_busy_child()
+            || session.works_outside_turns()
             || !outlives && !session.row.open_tools.is_empty()
-            || session.works_alone()
-            || !session.row.background.is_empty()
             || self.services.works_for(key)
             || host.is_some_and(is_asked)
     }

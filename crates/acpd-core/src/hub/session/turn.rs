@@ -24,6 +24,7 @@ use crate::input::Effect;
 use crate::own::without_own;
 use crate::prompt::{blocks_text, idempotency_key, meta, prompt_text, request_in};
 use crate::record::{EventKind, LineForm, PromptMessage, Purpose};
+use crate::requests::Asked;
 use crate::session::LateReplay;
 use crate::session::reseed::Summary;
 use crate::session::title::one_line;
@@ -114,17 +115,14 @@ impl Hub {
     pub(crate) fn prompt_inserted(&mut self, host: HostId, id: &Id, message: Option<String>) {
         let Some(ask) = id.as_issued() else { return };
         let asked = self.requests.asked.get_mut(&ask).filter(|asked| asked.host == host);
-        let session = match asked.map(|asked| &mut asked.purpose) {
-            Some(Purpose::Prompt { inserted, session }) => {
-                *inserted = true;
-                Some(*session)
-            }
-            Some(Purpose::Abandoned { inserted, .. }) => {
-                *inserted = true;
-                None
-            }
-            _ => return,
+        let Some(Asked { purpose, .. }) = asked else { return };
+        let (Purpose::Prompt { inserted, .. } | Purpose::Abandoned { inserted, .. }) = purpose
+        else {
+            return;
         };
+        *inserted = true;
+        // The session of an abandoned prompt is gone.
+        let session = purpose.session();
         self.save_asked(ask);
         let Some(key) = session.filter(|key| self.sessions.contains_key(key)) else { return };
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
@@ -150,7 +148,7 @@ impl Hub {
         let turn = session.row.prompts;
         let started = TurnStarted { session_id: session.row.public_id.clone().into(), turn, at };
         let line = build::notification(method::TURN_STARTED, &started);
-        let form = self.form_beside_agent(key);
+        let form = self.form_without_agent(key);
         if form == LineForm::default() {
             self.session_mut(key).told = TurnState::Working;
         }

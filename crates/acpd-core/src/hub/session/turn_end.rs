@@ -28,7 +28,7 @@ const NOT_SAID: &str = "the agent did not say whether it has the prompt";
 
 impl Hub {
     /// Returns the turn, whose senders the caller answers. `tells`: the agent tells clients of version
-    /// 2 itself how the session goes on.
+    /// 2 its states itself.
     pub(crate) fn end_turn(
         &mut self,
         key: SessionKey,
@@ -36,8 +36,7 @@ impl Hub {
         tells: bool,
     ) -> Option<Running> {
         let now = self.cx.now;
-        let host = self.processes[&self.session(key).slot].host();
-        let outlives = host.is_some_and(|host| host.version.calls_outlive_turns());
+        let version = self.processes.version_of(self.session(key).slot);
         let session = self.session_mut(key);
         let mut running = session.running.take()?;
         // The notice of the end says so, unless the agent tells it.
@@ -63,7 +62,7 @@ impl Hub {
         row.last_outcome = Some(outcome.word().to_owned());
         session.why_cut_off = outcome.reason().map(str::to_owned);
         let row = session.row.edit();
-        if !outlives {
+        if !version.calls_outlive_turns() {
             // No update will close the calls that the agent left open, and they must not fail later.
             row.open_tools.clear();
         }
@@ -213,15 +212,10 @@ impl Hub {
     pub(crate) fn cancel_running(&mut self, key: SessionKey, cancel: Cancel, line: Option<Bytes>) {
         let session = self.session(key);
         let slot = session.slot;
-        if session.works_alone() && self.keeps_originals(key) {
-            let params = json!({ "sessionId": session.row.public_id });
-            let own = || build::notification("session/cancel", &params);
-            let line = session.to_agent_id(line.unwrap_or_else(own));
-            self.processes.write(&mut self.cx, slot, line);
-            return;
-        }
-        // Without a running turn, a cancel could hit the next prompt.
-        if session.running.as_ref().is_none_or(|running| running.work.is_cancelled()) {
+        let works_alone = session.works_alone() && self.keeps_originals(key);
+        let is_cancelled = |running: &Running| running.work.is_cancelled();
+        // Without work, a cancel could hit the next prompt.
+        if !works_alone && session.running.as_deref().is_none_or(is_cancelled) {
             return;
         }
         let line = line.unwrap_or_else(|| {
@@ -230,9 +224,10 @@ impl Hub {
         });
         let line = self.session(key).to_agent_id(line);
         self.processes.write(&mut self.cx, slot, line);
-        if !self.withdraws_questions(key) {
-            self.cancel_questions(self.questions.of_session(key));
+        if works_alone {
+            return;
         }
+        self.end_questions(key, self.questions.of_session(key));
         let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
         self.services.end_waits(&mut self.cx, key, &error);
         self.react_to_closed();

@@ -92,7 +92,7 @@ impl Hub {
             if is_user
                 && let Some(text) = lossy_at(&line, &["params", "update", "content", "text"])
                 && match form {
-                    // It is no echo of the prompt, which the translator knows.
+                    // No echo of the prompt: the translator knows those.
                     LineForm::Same => running.is_added(&text),
                     _ => running.is_said(&text) || is_last(&text),
                 }
