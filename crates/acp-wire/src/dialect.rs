@@ -34,6 +34,7 @@ use bytes::Bytes;
 use crate::build::ErrorObject;
 use crate::version::Version;
 
+pub use agent::patch::{FilePatch, Hunk, files_of};
 pub use agent::{
     BackgroundWork, Heard, TalkState, Translator, WorkKind, ask_version_2, initialized_from_agent,
     text_said, with_server_types,

@@ -42,7 +42,7 @@ fn idle(stop: &str) -> Value {
 fn heard(translator: &mut Translator, agent: &Value) -> Value {
     let heard = translator.from_agent(&line(agent)).into_iter().filter_map(|heard| match heard {
         Heard::Same => Some(agent.clone()),
-        Heard::Original | Heard::State(..) => None,
+        Heard::Original | Heard::Echo | Heard::State(..) => None,
         Heard::Line(line) | Heard::Part(line) => Some(value(&line)),
         Heard::Inserted(id, _) => Some(json!({ "inserted": id })),
         Heard::Background { session, work } => {
@@ -443,6 +443,7 @@ fn fate(translator: &mut Translator, agent: &Value) -> String {
     let words = heard.iter().filter_map(|heard| match heard {
         Heard::Same => Some("same".to_owned()),
         Heard::Original => Some("original".to_owned()),
+        Heard::Echo => Some("echo".to_owned()),
         Heard::State(session, state) => Some(format!("{session} {state:?}")),
         _ => None,
     });

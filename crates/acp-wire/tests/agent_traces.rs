@@ -24,7 +24,7 @@ fn heard(translator: &mut Translator, agent: &Value) -> Vec<Value> {
     let heard = translator.from_agent(&line(agent)).into_iter();
     let heard = heard.filter_map(|heard| match heard {
         Heard::Same => Some(agent.clone()),
-        Heard::Original | Heard::State(..) => None,
+        Heard::Original | Heard::Echo | Heard::State(..) => None,
         Heard::Line(line) | Heard::Part(line) => Some(value(&line)),
         Heard::Inserted(id, _) => Some(json!({ "inserted": id })),
         // Each state has the list.

@@ -56,6 +56,8 @@ pub(crate) struct Live {
     events: Receiver<Event>,
     sender: SyncSender<Event>,
     reads_keys: bool,
+    /// Lines of agents come as they are, not in the version of the protocol that is printed.
+    pub(crate) originals: bool,
     /// Since when the daemon is away, and whether that was reported.
     away: Option<(Instant, bool)>,
     /// The timeout passed during a request.
@@ -89,7 +91,15 @@ impl Live {
         };
         let leaver = writer.clone();
         terminal::on_keys(take, move || leave(&leaver))?;
-        Ok(Live { writer, events, sender, reads_keys: false, away: None, is_late: false })
+        Ok(Live {
+            writer,
+            events,
+            sender,
+            reads_keys: false,
+            originals: true,
+            away: None,
+            is_late: false,
+        })
     }
 
     /// Waits for the next event. Flushes the output first, and moves the spinner during the wait.
@@ -238,7 +248,14 @@ impl Live {
         ui: &mut Ui,
     ) -> Result<Box<RawValue>> {
         let (agent, role) = (Some(agent.raw().to_owned()), Some(role));
-        let meta = ClientMeta { agent, notices: true, seq: true, role, ..ClientMeta::default() };
+        let meta = ClientMeta {
+            agent,
+            notices: true,
+            seq: true,
+            originals: self.originals,
+            role,
+            ..ClientMeta::default()
+        };
         let mut params = initialize_params(&meta);
         for (name, value) in can {
             params["clientCapabilities"][name] = value;

@@ -3,14 +3,13 @@
 
 use std::collections::VecDeque;
 
-use acpd_api::{LogResult, SessionInfo, Untrusted};
+use acpd_api::{LogParams, LogResult, SessionInfo, Untrusted};
 use acpd_client::Connection;
 use acpd_view::about::commands;
 use acpd_view::{
     Block, Content, FileDiff, Kind, Message, Plan, State, ToolCall, Turn, describe, fenced_in,
     turn_end,
 };
-use similar::TextDiff;
 
 use crate::error::Result;
 use crate::human;
@@ -101,7 +100,8 @@ pub(crate) fn read(
     mut take: impl FnMut(Turn) -> Result,
 ) -> Result {
     let mut state = State::new(&info.session_id);
-    connection.read_log(info.exactly(), after, |page: LogResult| {
+    let asked = LogParams::after(info.exactly(), after).with_originals();
+    connection.read_log(asked, |page: LogResult| {
         for entry in page.entries {
             state.fold_entry(entry.seq, entry.line.get());
         }
@@ -223,6 +223,7 @@ fn tool_call(call: &ToolCall) -> Vec<Part> {
     let status = match call.status() {
         Some("completed") => "done",
         Some("failed") => "failed",
+        Some("cancelled") => "cancelled",
         _ => "not finished",
     };
     let places = call.locations();
@@ -246,11 +247,7 @@ fn tool_call(call: &ToolCall) -> Vec<Part> {
 }
 
 fn diff(file: &FileDiff) -> [Part; 3] {
-    let path = file.path.raw().replace(['\n', '\r'], " ");
-    let old = file.old_text.as_ref().map(Untrusted::raw);
-    let changes = TextDiff::from_lines(old.unwrap_or_default(), file.new_text.raw());
-    let old_path = if old.is_some() { &path } else { "/dev/null" };
-    let changes = changes.unified_diff().header(old_path, &path).to_string();
+    let changes = file.unified(&file.path);
     let fence = fence(&changes);
     let end = if changes.is_empty() || changes.ends_with('\n') { "" } else { "\n" };
     [

@@ -19,6 +19,10 @@ pub struct ClientMeta {
     pub notices: bool,
     /// Put `_meta._acpd` with the sequence number into each `session/update`.
     pub seq: bool,
+    /// Send lines of version 2 of the protocol as agents have sent them, with the member `version` in
+    /// their `_meta._acpd`, also to a client of version 1.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub originals: bool,
     /// Longest line in bytes that the client can take; longer ones become a `_acpd/skipped` notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_line: Option<u64>,
@@ -97,6 +101,9 @@ pub struct UpdateMeta {
     /// The message went into a running turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub steered: bool,
+    /// Version of the protocol of a line that is not of the client's version; only on request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
 }
 
 /// Rights of an attached client.

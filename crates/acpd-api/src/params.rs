@@ -327,6 +327,23 @@ pub struct LogParams {
     /// Most entries to return: 1000 if absent, and never more than about 4 MiB in one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+    /// Return lines of version 2 of the protocol as agents have sent them, with the member `version`
+    /// in their `_meta._acpd`; otherwise what they mean in version 1.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub originals: bool,
+}
+
+impl LogParams {
+    /// All entries behind `after`, page by page.
+    pub fn after(session: SessionRef, after: u64) -> LogParams {
+        LogParams { session, after, limit: None, originals: false }
+    }
+
+    /// The same with the lines of version 2 as agents have sent them.
+    #[must_use]
+    pub fn with_originals(self) -> LogParams {
+        LogParams { originals: true, ..self }
+    }
 }
 
 /// A page of a journal.
@@ -335,8 +352,8 @@ pub struct LogParams {
 pub struct LogResult {
     /// The session's public id.
     pub session_id: Untrusted,
-    /// The lines, in order, without those for clients of version 2 only: a page may be empty, and not
-    /// the last one.
+    /// The lines, in order, without those that other lines repeat: a page may be empty, and not the
+    /// last one.
     pub entries: Vec<LogEntry>,
     /// The `after` of the next page; absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]

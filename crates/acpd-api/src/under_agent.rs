@@ -73,6 +73,7 @@ pub const FLAGS: &[(&str, UnderAgent)] = &[
     ("cwd", Allowed),
     ("notices", Allowed),
     ("seq", Allowed),
+    ("originals", Allowed),
     ("maxLine", Allowed),
     ("client", Allowed),
     ("role", Allowed),

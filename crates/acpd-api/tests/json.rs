@@ -396,6 +396,7 @@ fn parameters_and_meta_look_like_this() {
             cwd: Some("/w".to_owned()),
             notices: true,
             seq: true,
+            originals: true,
             max_line: Some(1 << 20),
             client: None,
             role: Some(Role::Observer),
@@ -413,8 +414,8 @@ fn parameters_and_meta_look_like_this() {
         TitleParams { session: plain, title: Some("Fix it".to_owned()) },
         SessionListParams::default(),
         SessionListParams { archived: Some(ArchiveFilter::Only), ..SessionListParams::default() },
-        UpdateMeta { seq: Some(4), steered: false },
-        UpdateMeta { seq: None, steered: true },
+        UpdateMeta { seq: Some(4), version: Some(2), ..UpdateMeta::default() },
+        UpdateMeta { steered: true, ..UpdateMeta::default() },
         PermissionMeta {
             id: "i-1".to_owned(),
             shown: Shown { kind: "read".into(), ..Shown::default() },

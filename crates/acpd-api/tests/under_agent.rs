@@ -68,6 +68,7 @@ fn every_flag_is_in_the_list() {
         cwd: Some("/w".to_owned()),
         notices: true,
         seq: true,
+        originals: true,
         max_line: Some(1),
         client: Some(client),
         role: Some(Role::Observer),

@@ -135,15 +135,12 @@ impl Connection {
         Ok(attached.session)
     }
 
-    /// Reads the journal of a session page by page, from behind `after`, until `take` returns an
-    /// error.
+    /// Reads a journal page by page until `take` returns an error.
     pub fn read_log<E: From<CallError>>(
         &mut self,
-        session: SessionRef,
-        after: u64,
+        mut params: LogParams,
         mut take: impl FnMut(LogResult) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut params = LogParams { session, after, limit: None };
         loop {
             let page: LogResult = self.call(method::SESSION_LOG, &params)?;
             let next = page.next;

@@ -9,7 +9,7 @@ use acpd_api::{
 use bytes::Bytes;
 
 use crate::ids::{ClientId, HostId, InteractionId, Requester, Seq, SessionKey};
-use crate::record::{HostState, Record};
+use crate::record::{HostState, Reads, Record};
 
 pub use crate::record::ReadStyle;
 
@@ -371,6 +371,7 @@ pub struct LogPage {
     pub after: Seq,
     pub upto: Seq,
     pub limit: u32,
+    pub reads: Reads,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -418,6 +419,8 @@ pub struct View {
     pub numbers: Numbers,
     /// `_acpd/…` notices.
     pub notices: bool,
+    /// Lines of version 2 as agents have sent them, also for a client of version 1.
+    pub originals: bool,
     pub capabilities: ClientCapabilities,
     /// Longest line in bytes; 0 = no limit.
     pub max_line: u64,
@@ -442,7 +445,10 @@ impl View {
         let shown = |view: &View| {
             let can = view.capabilities;
             let kinds = (can.boolean_options, can.notices, can.compaction, can.plan, can.subagents);
-            (view.version, view.numbers, view.notices, view.max_line, view.editor, kinds)
+            (
+                (view.version, view.originals, view.numbers, view.notices),
+                (view.max_line, view.editor, kinds),
+            )
         };
         shown(self) == shown(other)
     }

@@ -95,7 +95,8 @@ impl Daemon {
         loop {
             let after = session.seq.saturating_sub(window);
             let mut state = State::new(&session.session_id).within(&session.cwd);
-            connect(&self.options)?.read_log(session.exactly(), after, |page| {
+            let asked = LogParams::after(session.exactly(), after).with_originals();
+            connect(&self.options)?.read_log(asked, |page| {
                 for entry in &page.entries {
                     state.fold_entry(entry.seq, entry.line.get());
                 }
@@ -119,7 +120,8 @@ impl Daemon {
         session: &SessionInfo,
         after: u64,
     ) -> Result<(State, Option<u64>), Failure> {
-        let params = LogParams { session: session.exactly(), after, limit: Some(PAGE) };
+        let asked = LogParams::after(session.exactly(), after).with_originals();
+        let params = LogParams { limit: Some(PAGE), ..asked };
         let page: LogResult = self.call(method::SESSION_LOG, &params)?;
         let mut state = State::new(&session.session_id).within(&session.cwd);
         for entry in &page.entries {

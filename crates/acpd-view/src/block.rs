@@ -7,7 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use strum::IntoStaticStr;
 
+use crate::diff::FileDiff;
 use crate::lenient::{self, text};
+use crate::terminal::Terminal;
 use crate::text;
 use crate::text::Text;
 
@@ -116,6 +118,7 @@ pub struct ToolCall {
     /// The newest value of each member, as the agent wrote it.
     pub(crate) members: Map<String, Value>,
     pub(crate) folder: Option<Arc<str>>,
+    pub(crate) terminals: Vec<Terminal>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,37 +128,18 @@ pub struct Delegation {
     pub agent: Option<Untrusted>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolContent {
-    Content {
-        content: Option<ToolText>,
-    },
+    /// `None` if it cannot be read.
+    Text(Option<Untrusted>),
     Diff(FileDiff),
-    /// A terminal, or a type that this version does not know.
-    #[serde(other)]
+    /// A terminal without output, or a type that this version does not know.
     Other,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct ToolText {
-    pub text: Option<Untrusted>,
 }
 
 /// Reads a line number; any other value is none.
 fn line<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     Value::deserialize(deserializer).map(|value| value.as_u64())
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FileDiff {
-    #[serde(default)]
-    pub path: Untrusted,
-    /// None for a new file.
-    pub old_text: Option<Untrusted>,
-    #[serde(default)]
-    pub new_text: Untrusted,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -319,13 +303,50 @@ impl ToolCall {
         self.members.get("kind").and_then(Value::as_str)
     }
 
-    /// `pending`, `in_progress`, `completed` or `failed`.
+    /// `pending`, `in_progress`, `completed`, `failed`, or of a later version of the protocol `paused`,
+    /// `cancelled` or an unknown value.
     pub fn status(&self) -> Option<&str> {
         self.members.get("status").and_then(Value::as_str)
     }
 
     pub fn content(&self) -> Vec<ToolContent> {
-        lenient::list(self.members.get("content"))
+        let output = |terminal: &Terminal| {
+            let text = terminal.text();
+            text.map_or(ToolContent::Other, |text| ToolContent::Text(Some(text)))
+        };
+        let Some(items) = self.members.get("content").and_then(Value::as_array) else {
+            return self.terminals.iter().map(output).collect();
+        };
+        let read = |item: &Value| match item["type"].as_str() {
+            Some("content") => {
+                let content = item.get("content").filter(|content| content.is_object());
+                let text = content.map(|content| content["text"].as_str().map(Untrusted::from));
+                vec![text.map_or(ToolContent::Text(None), |text| {
+                    text.map_or(ToolContent::Other, |text| ToolContent::Text(Some(text)))
+                })]
+            }
+            Some("diff") => match FileDiff::read(item) {
+                Some(files) => files.into_iter().map(ToolContent::Diff).collect(),
+                None => {
+                    vec![ToolContent::Text(item["patch"]["text"].as_str().map(Untrusted::from))]
+                }
+            },
+            Some("terminal") => {
+                let id = item["terminalId"].as_str().unwrap_or_default();
+                let of = self.terminals.iter().find(|terminal| terminal.id == *id);
+                vec![of.map_or(ToolContent::Other, output)]
+            }
+            _ => vec![ToolContent::Other],
+        };
+        items.iter().flat_map(read).collect()
+    }
+
+    /// Returns whether the call shows a terminal. Agents name it like the call, if they say no more.
+    pub(crate) fn shows(&self, terminal: &str) -> bool {
+        match self.members.get("content").and_then(Value::as_array) {
+            Some(items) => items.iter().any(|item| item["terminalId"] == *terminal),
+            None => self.has_id(terminal),
+        }
     }
 
     pub fn diffs(&self) -> Vec<FileDiff> {
@@ -374,8 +395,10 @@ impl ToolCall {
     }
 
     pub fn exit_code(&self) -> Option<i64> {
-        let output = self.members.get("rawOutput")?;
-        EXIT_CODES.iter().find_map(|name| output.get(name)?.as_i64())
+        let output = self.members.get("rawOutput");
+        let told =
+            output.and_then(|output| EXIT_CODES.iter().find_map(|name| output.get(name)?.as_i64()));
+        told.or_else(|| self.terminals.iter().rev().find_map(|terminal| terminal.exit_code))
     }
 
     /// Unchanged values from the agent; not escaped.
@@ -387,11 +410,22 @@ impl ToolCall {
         self.members.get("toolCallId").and_then(Value::as_str) == Some(id)
     }
 
-    /// Applies an update; null means unchanged.
-    pub(crate) fn change(&mut self, mut update: Map<String, Value>) {
+    /// Applies an update; other members that are null mean unchanged.
+    pub(crate) fn change(&mut self, mut update: Map<String, Value>, cleared: &[String]) {
         if let Some(content) = update.remove("content").filter(|content| !content.is_null()) {
             update.insert("content".to_owned(), lenient::items(content));
         }
         self.members.extend(update.into_iter().filter(|(_, value)| !value.is_null()));
+        self.members.retain(|name, _| !cleared.contains(name));
+    }
+
+    /// Adds an item to the content.
+    pub(crate) fn add_content(&mut self, item: Value) {
+        if let Value::Array(items) = lenient::items(item)
+            && let Value::Array(all) =
+                self.members.entry("content").or_insert_with(|| Value::Array(Vec::new()))
+        {
+            all.extend(items);
+        }
     }
 }

@@ -16,6 +16,7 @@ use crate::diff::{Change, DiffLine};
 use crate::lenient::NOT_READ;
 use crate::markdown::Markdown;
 use crate::summary::describe;
+use crate::terminal::Terminal;
 use crate::text::{BOLD, Role, Style, Text};
 use crate::{human, text};
 
@@ -72,13 +73,8 @@ impl Block {
             Kind::Command(call) => command(self, call),
             Kind::Edit(call) => {
                 let files = call.diffs();
-                let diffs = files.iter().map(|file| {
-                    let old = file.old_text.as_ref().map_or("", Untrusted::raw);
-                    let path = call.short(&file.path);
-                    let diff = similar::TextDiff::from_lines(old, file.new_text.raw());
-                    let diff = diff.unified_diff().header(path.raw(), path.raw()).to_string();
-                    fenced("diff", &diff)
-                });
+                let diffs =
+                    files.iter().map(|file| fenced("diff", &file.unified(&call.short(&file.path))));
                 diffs.collect::<Vec<_>>().join("\n")
             }
             Kind::Plan(plan) if plan.text.is_none() => {
@@ -99,9 +95,12 @@ impl Block {
             Kind::Prompt(message) | Kind::Answer(message) | Kind::Thought(message) => {
                 has(message.text().raw())
             }
-            Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) => ["rawInput", "content"]
-                .iter()
-                .any(|name| call.members.get(*name).is_some_and(|value| any(value, &has))),
+            Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) => {
+                ["rawInput", "content"]
+                    .iter()
+                    .any(|name| call.members.get(*name).is_some_and(|value| any(value, &has)))
+                    || call.terminals.iter().filter_map(Terminal::text).any(|text| has(text.raw()))
+            }
             Kind::Subagent(subagent) => subagent.blocks.iter().any(|block| block.says(words)),
             _ => false,
         };
@@ -160,7 +159,7 @@ impl ToolCall {
         let CallBody { commands, files, output } = self.body(is_command);
         let mut lines: Vec<Text> = commands.iter().map(|line| Text::of(Role::Code, line)).collect();
         // The summary has the path of a single file.
-        let has_heads = files.len() > 1;
+        let has_heads = files.len() > 1 || self.diffs().iter().any(|file| file.old_path.is_some());
         for (_, change) in files {
             lines.extend(has_heads.then_some(change.head));
             lines.extend(change.lines.iter().map(DiffLine::line));
@@ -173,10 +172,8 @@ impl ToolCall {
     pub fn output(&self) -> Vec<Text> {
         let content = self.content();
         let texts = content.iter().filter_map(|item| match item {
-            ToolContent::Content { content: Some(content) } => {
-                content.text.as_ref().map(Untrusted::raw)
-            }
-            ToolContent::Content { content: None } => Some(NOT_READ),
+            ToolContent::Text(Some(text)) => Some(text.raw()),
+            ToolContent::Text(None) => Some(NOT_READ),
             _ => None,
         });
         let raw = self.members.get("rawOutput").filter(|_| content.is_empty()).and_then(raw_text);
@@ -281,7 +278,7 @@ fn command(block: &Block, call: &ToolCall) -> String {
     let head = block.summary().to_string();
     let content = call.content();
     let printed = content.iter().filter_map(|item| match item {
-        ToolContent::Content { content } => content.as_ref()?.text.as_ref().map(Untrusted::raw),
+        ToolContent::Text(text) => text.as_ref().map(Untrusted::raw),
         _ => None,
     });
     let lines = printed.map(unfenced).flat_map(str::lines);

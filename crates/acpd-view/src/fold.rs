@@ -38,6 +38,8 @@ struct Step<'a> {
     session: &'a Untrusted,
     is_own: bool,
     asked: &'a OpenQuestions,
+    /// Members that the line clears.
+    cleared: &'a [String],
 }
 
 /// The state of a session after the lines that were read.
@@ -250,8 +252,12 @@ impl State {
         }
         self.at = seq;
         let asked = self.asked.clone();
-        let step = Step { seq, session: &session, is_own, asked: &asked };
         let update = params.remove("update");
+        let is_second = own.and_then(|own| own.get("version")).is_some_and(|version| *version == 2);
+        let cleared = update.as_ref().and_then(Value::as_object).filter(|_| is_second);
+        let cleared = cleared.into_iter().flatten().filter(|(_, value)| value.is_null());
+        let cleared: Vec<String> = cleared.map(|(name, _)| name.clone()).collect();
+        let step = Step { seq, session: &session, is_own, asked: &asked, cleared: &cleared };
         match (method, update) {
             ("session/update", Some(Value::Object(mut update))) => {
                 lenient::mend(&mut update);
@@ -317,6 +323,11 @@ impl State {
             "user_message_chunk" => self.turn().chunk(step, Kind::Prompt, steered, update),
             "agent_message_chunk" => self.turn().chunk(step, Kind::Answer, steered, update),
             "agent_thought_chunk" => self.turn().chunk(step, Kind::Thought, steered, update),
+            "user_message" => self.turn().replace(step, Kind::Prompt, update),
+            "agent_message" => self.turn().replace(step, Kind::Answer, update),
+            "agent_thought" => self.turn().replace(step, Kind::Thought, update),
+            "tool_call_content_chunk" => self.turn().add_content(step, update),
+            "terminal_update" | "terminal_output_chunk" => self.turn().terminal(step, &update),
             "tool_call" | "tool_call_update" => {
                 let folder = self.folder.clone();
                 self.turn().call(step, folder, update)

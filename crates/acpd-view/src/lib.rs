@@ -25,15 +25,15 @@ mod markdown;
 mod settings;
 mod sheet;
 mod summary;
+mod terminal;
 pub mod text;
 
 pub use block::{
-    Block, Consent, Content, Delegation, FileDiff, Folding, Id, Kind, Location, Message, Notice,
-    Plan, PlanEntry, Progress, Question, Severity, Source, Subagent, ToolCall, ToolContent,
-    ToolText, Topic,
+    Block, Consent, Content, Delegation, Folding, Id, Kind, Location, Message, Notice, Plan,
+    PlanEntry, Progress, Question, Severity, Source, Subagent, ToolCall, ToolContent, Topic,
 };
 pub use body::CallBody;
-pub use diff::{Change, DiffLine};
+pub use diff::{Change, DiffLine, FileContent, FileDiff};
 pub use fold::{Started, State, Turn, cut_short, person};
 pub use header::{Choice, Command, CommandInput, ConfigOption, Header, Mode};
 pub use markdown::{Markdown, fenced_in};

@@ -8,8 +8,7 @@
 use acpd_api::{RawCall, Shown, ShownDiff, Untrusted, escape};
 
 use crate::about::{is_word, unnamed};
-use crate::block::FileDiff;
-use crate::diff::Change;
+use crate::diff::{Change, FileContent, FileDiff};
 use crate::human::counted;
 use crate::summary::icon;
 use crate::text;
@@ -162,7 +161,8 @@ pub fn asked_change(diff: &ShownDiff) -> Change {
     let gone = old_text.as_ref().map_or(0, |old| old.raw().lines().count());
     // A change without known old content must not look like a new file.
     let old_text = old_text.or_else(|| unseen.then(Untrusted::default));
-    let change = Change::of(&path, &FileDiff { path: path.clone(), old_text, new_text });
+    let content = FileContent::Texts(old_text, new_text);
+    let change = Change::of(&path, &FileDiff { path: path.clone(), old_path: None, content });
     let head = if replaces {
         let gone = counted(gone, "line");
         Text::of(Role::Warning, "replaces ") + change.head + text!(" ({})", gone)

@@ -159,6 +159,7 @@ fn edit(call: &ToolCall, verb: &'static str) -> Text {
     let paths = files.iter().map(|file| &file.path).collect::<std::collections::BTreeSet<_>>();
     let what = match paths.first() {
         Some(path) if paths.len() == 1 => call.short(path).into(),
+        None => title(call),
         _ => text!("{} files", paths.len()),
     };
     with_counts(Text::of(Role::Plain, verb).and(Role::Name, what), added, removed)

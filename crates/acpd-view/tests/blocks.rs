@@ -94,6 +94,14 @@ fn shown(block: &Block) -> Value {
         if !lines.is_empty() {
             value["output"] = json!(lines);
         }
+        let lines = call.body(false).files.into_iter().flat_map(|(_, change)| {
+            let lines = change.lines.into_iter().map(|line| line.line().to_string());
+            std::iter::once(change.head.to_string()).chain(lines)
+        });
+        let lines: Vec<String> = lines.collect();
+        if !lines.is_empty() {
+            value["files"] = json!(lines);
+        }
     }
     if let Kind::Subagent(subagent) = &block.kind {
         value["rows"] = rows_of(&subagent.blocks);
@@ -340,13 +348,15 @@ fn line() -> impl Strategy<Value = String> {
         Just(json!({"type": "text", "text": "x"})),
         Just(json!({"state": "idle"})),
         Just(json!([{"type": "diff", "path": "p", "newText": "x"}])),
+        Just(json!([{"type": "terminal", "terminalId": "a"}])),
     ];
     let names = words(
         "toolCallId status title content messageId entries sessionId state kind planId \
-         compactionId plan currentModeId rawInput",
+         compactionId plan currentModeId rawInput terminalId data output exitStatus",
     );
     let kinds = words(
-        "user_message_chunk agent_message_chunk agent_thought_chunk tool_call \
+        "user_message_chunk agent_message_chunk agent_thought_chunk tool_call user_message \
+         agent_message agent_thought tool_call_content_chunk terminal_update terminal_output_chunk \
          tool_call_update plan plan_update plan_removed subagent_update compaction_update \
          notice current_mode_update config_option_update",
     );
@@ -360,7 +370,8 @@ fn line() -> impl Strategy<Value = String> {
         let mut update = json!(members);
         update["sessionUpdate"] = json!(kind);
         let params = json!({"sessionId": session, "update": update, "turn": 1, "at": 5, "bytes": 7,
-            "limit": 1, "level": "lost", "outcome": {"kind": "stopped", "stopReason": "x"}});
+            "limit": 1, "level": "lost", "outcome": {"kind": "stopped", "stopReason": "x"},
+            "_meta": {"_acpd": {"version": 2}}});
         json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
     })
 }

@@ -43,7 +43,9 @@ export const hello = (agent, place) => ({
   protocolVersion: 1,
   clientCapabilities: CAN,
   clientInfo: { name: 'acpd-web', title: 'the page', version: '1' },
-  _meta: { _acpd: { agent, notices: true, seq: true, maxLine: LONGEST, ...(place && { place }) } },
+  _meta: {
+    _acpd: { agent, notices: true, seq: true, originals: true, maxLine: LONGEST, ...(place && { place }) },
+  },
 });
 
 export class Session {

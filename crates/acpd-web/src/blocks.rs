@@ -226,7 +226,8 @@ impl PageConversation {
 
     fn read(&mut self, after: u64, to: u64, reading: LogReading, out: &mut Outgoing) {
         let limit = to.saturating_sub(after).min(PAGE) as u32;
-        let params = LogParams { session: self.session.clone(), after, limit: Some(limit) };
+        let asked = LogParams::after(self.session.clone(), after).with_originals();
+        let params = LogParams { limit: Some(limit), ..asked };
         self.ask(method::SESSION_LOG, &params, OwnRequest::Log { reading, to }, out);
     }
 

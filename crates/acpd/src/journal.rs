@@ -10,14 +10,13 @@ use std::thread;
 use std::time::Duration;
 
 use acp_wire::{Id, StateKey, build};
-use acpd_api::{LogEntry, LogResult, Reason, UsageParams, UsageReport};
+use acpd_api::{LogResult, Reason, UsageParams, UsageReport};
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::profile::Reseed;
-use acpd_core::record::{EventKind, LineForm};
+use acpd_core::record::EventKind;
 use acpd_core::{Fault, Input, LogPage, Look, Read, ReadStyle, SessionValues, ValuesForm};
 use acpd_store::{Reader, Sizes as Measured, StoreError};
 use bytes::Bytes;
-use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use crate::summary::summarize;
@@ -137,15 +136,7 @@ fn log(reader: &mut Reader, page: LogPage) -> Result<Bytes, StoreError> {
     let rows = reader.events(page.session, page.after, page.upto, LOG_BYTES)?;
     let rows: Vec<_> = rows.into_iter().take(page.limit as usize).collect();
     let next = rows.last().map(|row| row.seq).filter(|seq| *seq < page.upto);
-    let entries: Vec<LogEntry> = rows
-        .into_iter()
-        // Other lines say the same.
-        .filter(|row| row.kind != EventKind::Banner && row.form != LineForm::Second)
-        .filter_map(|row| {
-            let text = String::from_utf8(row.line.to_vec()).ok()?;
-            Some(LogEntry { seq: row.seq, line: RawValue::from_string(text).ok()? })
-        })
-        .collect();
+    let entries = page.entries(rows);
     let result = LogResult { session_id: page.session_id.into(), entries, next };
     Ok(build::response(&page.id, &result))
 }

@@ -7,7 +7,7 @@ use acpd_api::{NAMESPACE, method};
 use acpd_core::GO_ON;
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::profile::Reseed;
-use acpd_core::record::{EventKind, EventRow, LineForm};
+use acpd_core::record::{EventKind, EventRow, Reads};
 use acpd_store::{Reader, StoreError};
 
 /// Bytes of the request, from its beginning, and of the messages during its turn.
@@ -152,7 +152,7 @@ enum Part {
 
 /// Returns the part of a line and its text; `None` for other lines, and for parts without a text.
 fn part_of(row: &EventRow) -> Option<(Part, String)> {
-    if row.form == LineForm::Second {
+    if !row.form.is_for(Reads::First) {
         return None;
     }
     if str_at(&row.line, &["method"]).as_deref() == Some(method::TURN_STARTED) {
@@ -201,7 +201,7 @@ mod tests {
         EventRow {
             session,
             seq: 1,
-            form: LineForm::default(),
+            form: acpd_core::record::LineForm::default(),
             kind,
             at,
             line,

@@ -17,14 +17,15 @@
 //! dropped.
 //!
 //! Clients of version 2 get the agent's own lines: most are the same in both versions
-//! ([`Heard::Same`]), and the engine keeps the others ([`Heard::Original`], [`Heard::State`]).
-//! Options and commands have no original: the engine lists them as they are in force.
+//! ([`Heard::Same`]), and the engine keeps the others ([`Heard::Original`], [`Heard::Echo`],
+//! [`Heard::State`]). Options and commands have no original: the engine lists them as they are in
+//! force.
 
 mod background;
 mod call;
 mod message;
 mod options;
-mod patch;
+pub(super) mod patch;
 mod question;
 mod request;
 mod setup;
@@ -68,6 +69,8 @@ pub enum Heard {
     Same,
     /// The agent's line, for clients of version 2. What follows is for others.
     Original,
+    /// The agent's line, for clients of version 2: a prompt, which the engine has.
+    Echo,
     /// The agent's line, which tells the state of this session.
     State(String, TalkState),
     /// A line of version 1.
@@ -400,12 +403,12 @@ impl Translator {
         };
         // Without an id only the answer says that it is in the history.
         if !is_it || id.is_empty() {
-            return (is_it && !prompt.is_inserted).then(|| vec![Heard::Original]);
+            return (is_it && !prompt.is_inserted).then(|| vec![Heard::Echo]);
         }
         prompt.message = Some(id.to_owned());
         let is_news = !std::mem::replace(&mut prompt.is_inserted, true);
         let inserted = is_news.then(|| Heard::Inserted(ask, prompt.message.clone()));
-        Some([Heard::Original].into_iter().chain(inserted).collect())
+        Some([Heard::Echo].into_iter().chain(inserted).collect())
     }
 
     /// The oldest open prompt of a session.

@@ -54,6 +54,7 @@ pub(super) fn attach(args: &Attach, ui: &mut Ui) -> Result<ExitCode> {
     let mut connection = ui.door().connect_lasting()?;
     let found = find(&mut connection, &args.which, Care::Guess, ui)?;
     let mut live = Live::new(connection)?;
+    live.originals = !args.json;
     let role = if args.control { Role::Controller } else { Role::Observer };
     let hello = live.bind(&found.agent, role, [("subagents", json!({}))], ui)?;
     let after = if args.tail { None } else { Some(0) };

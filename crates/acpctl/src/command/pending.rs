@@ -6,8 +6,8 @@ use std::time::Duration;
 use acp_wire::{Message, parse};
 use acpd_api::{
     AnswerParams, AnswerResult, Empty, ExitCode, GivenAnswer, InteractionInfo, InteractionList,
-    OptionInfo, Question, QuestionAnswered, SessionInfo, SessionRef, Shown, Untrusted, Watched,
-    escape, method,
+    LogParams, OptionInfo, Question, QuestionAnswered, SessionInfo, SessionRef, Shown, Untrusted,
+    Watched, escape, method,
 };
 use acpd_client::CallError;
 use acpd_view::{Sheet, about, person};
@@ -471,7 +471,7 @@ fn answer_of(open: &InteractionInfo, after: u64) -> Option<QuestionAnswered> {
     let session = SessionRef::to(open.agent.raw(), open.session_id.as_ref()?.raw());
     let mut daemon = Door { spawn: false }.connect().ok()?;
     let mut found = None;
-    let read = daemon.read_log(session, after, |page| {
+    let read = daemon.read_log(LogParams::after(session, after), |page| {
         for entry in page.entries {
             let line = parse(entry.line.get().as_bytes());
             let Ok(Message::Notification { method, params: Some(params) }) = line else { continue };

@@ -30,7 +30,7 @@ impl Shown {
         let mut text = Text::new();
         let end = match call.status() {
             Some("completed") => Some(("✓", Role::Good)),
-            Some("failed") => Some(("✗", Role::Bad)),
+            Some("failed" | "cancelled") => Some(("✗", Role::Bad)),
             _ => None,
         };
         let mut ends_now = false;

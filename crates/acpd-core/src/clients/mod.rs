@@ -109,6 +109,7 @@ impl Clients {
             version: said.version,
             numbers: if meta.seq { Numbers::InMeta } else { Numbers::None },
             notices: meta.notices,
+            originals: meta.originals,
             capabilities: said.capabilities,
             max_line: meta.max_line.unwrap_or(0),
             editor: 0,

@@ -328,11 +328,40 @@ pub enum LineForm {
     First = 0x11,
     /// An agent's own line of version 2; clients of version 1 get others for it.
     Second = 0x12,
+    /// What a line of the form `Second` means in version 1.
+    Meaning = 0x21,
+    /// An agent's own line of version 2 about what is there in the form `First`.
+    Echo = 0x22,
+}
+
+/// The versions that a reader of a journal understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    First,
+    Second,
+    Both,
 }
 
 impl LineForm {
-    pub const ALL: [LineForm; 4] =
-        [LineForm::Converted, LineForm::Same, LineForm::First, LineForm::Second];
+    pub const ALL: [LineForm; 6] = [
+        LineForm::Converted,
+        LineForm::Same,
+        LineForm::First,
+        LineForm::Second,
+        LineForm::Meaning,
+        LineForm::Echo,
+    ];
+
+    /// Returns whether a line is for a reader. Each reader gets everything once.
+    pub fn is_for(self, reads: Reads) -> bool {
+        match self {
+            LineForm::Converted | LineForm::Same => true,
+            LineForm::First => reads != Reads::Second,
+            LineForm::Second => reads != Reads::First,
+            LineForm::Meaning => reads == Reads::First,
+            LineForm::Echo => reads == Reads::Second,
+        }
+    }
 }
 
 /// Returns whether a notice of a journal begins or ends a turn.

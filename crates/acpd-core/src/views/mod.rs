@@ -13,13 +13,14 @@ use std::borrow::Cow;
 
 use acp_wire::dialect::BackgroundWork;
 use acp_wire::{StateKey, Version, build, locate, remove_member, set_member, str_at};
-use acpd_api::{ClientName, LinePosition, NAMESPACE, Skipped, TurnState, method};
+use acpd_api::{ClientName, LinePosition, LogEntry, NAMESPACE, Skipped, TurnState, method};
 use bytes::Bytes;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use crate::ids::{ClientId, Seq, SessionKey};
-use crate::input::{Numbers, Read, View};
-use crate::record::{EventKind, EventRow, ReadStyle};
+use crate::input::{LogPage, Numbers, Read, View};
+use crate::record::{EventKind, EventRow, LineForm, ReadStyle};
 use crate::views::words::missing_in_words;
 
 pub(crate) use content::{
@@ -53,7 +54,7 @@ pub(crate) struct Responder<'a> {
 pub fn render(row: &EventRow, update: Option<&str>, session: &str, view: &View) -> Option<Bytes> {
     let (line, kind, seq) = (&row.line, row.kind, row.seq);
     let line = match (view.version, kind) {
-        _ if !view.has_line(row.form) => return None,
+        _ if !row.form.is_for(view.reads()) => return None,
         _ if view.gets_original(row.form) => line.clone(),
         (Version::V2, _) => version2::render(row, view)?,
         (Version::V1, EventKind::Notice) if !view.notices => {
@@ -65,7 +66,11 @@ pub fn render(row: &EventRow, update: Option<&str>, session: &str, view: &View) 
     let is_long = view.max_line > 0 && line.len() as u64 > view.max_line;
     // A client that does not hear of the end of a turn waits for ever.
     let is_state = || view.version.tells_states() && version2::is_state(row);
-    let line = if is_long && !is_state() { skipped(&line, view)? } else { line };
+    let line = match view.version {
+        _ if is_long && !is_state() => skipped(&line, view)?,
+        Version::V1 if view.gets_original(row.form) => with_version(&line),
+        _ => line,
+    };
     Some(match view.numbers {
         Numbers::None => line,
         Numbers::InMeta => with_seq(&line, kind, seq, session),
@@ -81,6 +86,11 @@ fn with_seq(line: &Bytes, kind: EventKind, seq: Seq, session: &str) -> Bytes {
         return line;
     }
     set_member(&line, &path("session"), json!(session).to_string().as_bytes())
+}
+
+/// Marks a line of version 2 for readers of both.
+fn with_version(line: &Bytes) -> Bytes {
+    set_member(line, &["params", "_meta", NAMESPACE, "version"], b"2")
 }
 
 /// ACP v1 unions are closed: a strict client fails on unknown kinds.
@@ -145,11 +155,27 @@ fn skipped(line: &Bytes, view: &View) -> Option<Bytes> {
     Some(build::notification(method::SKIPPED, &notice))
 }
 
+impl LogPage {
+    /// Returns the entries for rows of the journal.
+    pub fn entries(&self, rows: Vec<EventRow>) -> Vec<LogEntry> {
+        let rows = rows.into_iter();
+        // A notice says the same as a banner.
+        let rows = rows.filter(|row| row.kind != EventKind::Banner && row.form.is_for(self.reads));
+        let entry = |row: EventRow| {
+            let line =
+                if row.form == LineForm::Second { with_version(&row.line) } else { row.line };
+            let line = RawValue::from_string(String::from_utf8(line.into()).ok()?).ok()?;
+            Some(LogEntry { seq: row.seq, line })
+        };
+        rows.filter_map(entry).collect()
+    }
+}
+
 impl Read {
     /// Returns the lines that the client gets for a piece of journal.
     pub fn show(&self, mut rows: Vec<EventRow>) -> Vec<Bytes> {
         let is_load = self.style == ReadStyle::History;
-        rows.retain(|row| self.view.has_line(row.form));
+        rows.retain(|row| row.form.is_for(self.view.reads()));
         let rows = if is_load { fold::fold(rows, &self.view) } else { rows };
         let is_past =
             |row: &EventRow| is_load && self.view.version.tells_states() && version2::is_state(row);

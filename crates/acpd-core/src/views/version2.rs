@@ -19,23 +19,27 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::input::View;
-use crate::record::{EventKind, EventRow, LineForm, is_about_turn};
+use crate::record::{EventKind, EventRow, LineForm, Reads, is_about_turn};
 use crate::views::JournalHead;
 use crate::views::content::with_own_content;
 use crate::views::words::{OWN_VOICE, missing_in_words};
 
 impl View {
-    /// Returns whether a line is for clients of this version.
-    pub(crate) fn has_line(&self, form: LineForm) -> bool {
+    pub(super) fn reads(&self) -> Reads {
         match self.version {
-            Version::V1 => form != LineForm::Second,
-            Version::V2 => form != LineForm::First,
+            Version::V1 if self.originals => Reads::Both,
+            Version::V1 => Reads::First,
+            Version::V2 => Reads::Second,
         }
     }
 
     /// Returns whether the client gets the line as the agent has sent it.
     pub(super) fn gets_original(&self, form: LineForm) -> bool {
-        self.version == Version::V2 && matches!(form, LineForm::Same | LineForm::Second)
+        match form {
+            LineForm::Same => self.version == Version::V2,
+            LineForm::Second | LineForm::Echo => true,
+            LineForm::Converted | LineForm::First | LineForm::Meaning => false,
+        }
     }
 }
 
@@ -77,7 +81,7 @@ pub(crate) fn has_all_options(row: &EventRow, view: &View) -> bool {
 pub(super) fn is_state(row: &EventRow) -> bool {
     match row.kind {
         EventKind::Notice => is_about_turn(&row.line),
-        EventKind::Live => row.form == LineForm::Second,
+        EventKind::Live => row.form == LineForm::Echo,
         _ => false,
     }
 }

@@ -88,12 +88,29 @@ const UPDATES: [&str; 12] = [
     r#"{"sessionUpdate":"session_info_update","title":"T"}"#,
 ];
 
+/// Those of an agent of version 2.
+const UPDATES_2: [&str; UPDATES.len()] = [
+    r#"{"sessionUpdate":"agent_message_chunk","messageId":"a","content":{"type":"text","text":"x"}}"#,
+    r#"{"sessionUpdate":"agent_message_chunk","messageId":"a","content":{"type":"text","text":"a line that is too long for some of them, who are told that it was, if they want to be told"}}"#,
+    r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","title":"T","content":[{"type":"terminal","terminalId":"x"}]}"#,
+    r#"{"sessionUpdate":"notice","severity":"warning","title":"T"}"#,
+    r#"{"sessionUpdate":"tool_call_content_chunk","toolCallId":"t","content":{"type":"diff","changes":[{"operation":"delete","path":"/w/a"}]}}"#,
+    r#"{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"p","entries":[]}}"#,
+    r#"{"sessionUpdate":"agent_message","messageId":"a","content":[{"type":"text","text":"xy"}]}"#,
+    r#"{"sessionUpdate":"plan_removed","planId":"p"}"#,
+    r#"{"sessionUpdate":"subagent_update","sessionId":"child","title":"T"}"#,
+    r#"{"sessionUpdate":"config_option_update","configOptions":[{"configId":"f","name":"F","type":"boolean","currentValue":true}]}"#,
+    r#"{"sessionUpdate":"terminal_output_chunk","terminalId":"x","data":"b2s="}"#,
+    r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","title":null,"status":"cancelled"}"#,
+];
+
 fn view() -> impl Strategy<Value = View> {
     let long = prop_oneof![Just(0), Just(200_u64)];
-    let first = (any::<[bool; 6]>(), long.clone()).prop_map(|(has, max_line)| View {
+    let first = (any::<[bool; 7]>(), long.clone()).prop_map(|(has, max_line)| View {
         version: Version::V1,
         numbers: Numbers::InMeta,
         notices: has[0],
+        originals: has[6],
         capabilities: ClientCapabilities {
             boolean_options: has[1],
             notices: has[2],
@@ -109,6 +126,7 @@ fn view() -> impl Strategy<Value = View> {
         version: Version::V2,
         numbers: Numbers::InMeta,
         notices,
+        originals: false,
         capabilities: ClientCapabilities::all_shown(),
         max_line,
         editor: 0,
@@ -146,14 +164,21 @@ struct Scene {
     /// Unanswered requests to the agent.
     pending: Vec<Value>,
     next: u64,
+    /// An agent of version 2 has a prompt in its history.
+    is_talking: bool,
 }
 
 impl Scene {
-    fn new(views: &[View]) -> Scene {
-        let mut bench = Bench::with(|profile| profile.services.terminal = true);
+    fn new(views: &[View], is_second: bool) -> Scene {
+        let mut bench = if is_second {
+            Bench::with_second_agent()
+        } else {
+            Bench::with(|profile| profile.services.terminal = true)
+        };
         let maker = bench.begin("s");
         bench.leave(maker);
-        let mut scene = Scene { bench, seers: Vec::new(), pending: Vec::new(), next: 0 };
+        let (seers, pending) = (Vec::new(), Vec::new());
+        let mut scene = Scene { bench, seers, pending, next: 0, is_talking: false };
         scene.seers = views.iter().map(|view| scene.connect(*view)).collect();
         scene
     }
@@ -164,7 +189,8 @@ impl Scene {
         let capabilities = json!({"plan":has(can.plan),"subagents":has(can.subagents),
             "session":{"configOptions":{"boolean":has(can.boolean_options)},
                 "notices":has(can.notices),"compaction":has(can.compaction)}});
-        let own = json!({"seq":true,"notices":view.notices,"maxLine":view.max_line});
+        let own = json!({"seq":true,"notices":view.notices,"originals":view.originals,
+            "maxLine":view.max_line});
         let client = if view.version == Version::V2 {
             self.bench.second(&own)
         } else {
@@ -264,11 +290,33 @@ impl Scene {
                     self.bench.reply(client, &asked, &cancelled);
                 }
             }
-            Step::Update(which) => self.update("s", UPDATES[which]),
-            Step::Subagent(which) => self.update("child", UPDATES[which]),
+            Step::Update(which) => self.update("s", self.updates()[which]),
+            Step::Subagent(which) => self.update("child", self.updates()[which]),
             Step::Ask => {
                 self.next += 1;
-                self.bench.ask_permission(self.next, "s");
+                if !self.bench.second_agent {
+                    return self.bench.ask_permission(self.next, "s");
+                }
+                let call = json!({"toolCallId":"q","title":"T"});
+                let params = json!({"sessionId":"s","title":"T",
+                    "subject":{"type":"tool_call","toolCall":call},
+                    "options":[{"optionId":"y","name":"Y","kind":"allow_once"}]});
+                self.bench.agent_asks(self.next, "session/request_permission", &params);
+            }
+            Step::Answer if self.is_talking => {
+                self.is_talking = false;
+                self.bench.idle("end_turn");
+            }
+            Step::Answer if self.bench.second_agent => {
+                if self.pending.is_empty() {
+                    return;
+                }
+                let request = self.pending.remove(0);
+                self.is_talking = request["method"] == "session/prompt";
+                if self.is_talking {
+                    return self.bench.insert(&request);
+                }
+                self.bench.agent_answers(&request, &json!({"configOptions":[]}));
             }
             Step::Answer => {
                 if !self.pending.is_empty() {
@@ -277,8 +325,10 @@ impl Scene {
             }
             Step::Crash => {
                 self.pending.clear();
+                self.is_talking = false;
                 self.bench.agent_dies();
             }
+            Step::Run if self.bench.second_agent => {}
             Step::Run => self.run(),
             Step::Write => {
                 for screen in self.bench.screens.values_mut() {
@@ -292,6 +342,10 @@ impl Scene {
             }
             Step::Pass => self.bench.pass(2_000),
         }
+    }
+
+    fn updates(&self) -> &'static [&'static str] {
+        if self.bench.second_agent { &UPDATES_2 } else { &UPDATES }
     }
 
     fn run(&mut self) {
@@ -435,8 +489,9 @@ proptest! {
     fn every_view_is_a_stretch_of_the_journal_in_order_without_gaps_or_doubles(
         views in prop::collection::vec(view(), 3),
         steps in prop::collection::vec(step(), 1..60),
+        is_second: bool,
     ) {
-        let mut scene = Scene::new(&views);
+        let mut scene = Scene::new(&views, is_second);
         for step in &steps {
             scene.step(step);
             scene.look();
@@ -455,7 +510,10 @@ proptest! {
             let seer = &scene.seers[who];
             if scene.is_second(who) && seer.place.is_some() {
                 let told = seer.state.as_ref().unwrap_or(&Value::Null);
-                prop_assert!(told == state || told.is_null() && state == "idle", "{:?}: {}", seer, state);
+                // The agent tells it itself, and of nothing but prompts.
+                let talks = if scene.is_talking { "running" } else { "idle" };
+                let is_right = told == state || told.is_null() && state == "idle";
+                prop_assert!(is_right || is_second && told == talks, "{:?}: {}", seer, state);
                 prop_assert_eq!(seer.replays, 0);
             }
             prop_assert!(seer.asked.is_empty() || !seer.observes, "asked, and may not answer");

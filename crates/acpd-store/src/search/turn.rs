@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use acp_wire::{lossy_at, str_at, strs_lossy_at};
 use acpd_api::{Speaker, method};
 use acpd_core::ids::{Seq, Time};
-use acpd_core::record::{EventKind, LineForm};
+use acpd_core::record::{EventKind, Reads};
 
 use crate::code::Line;
 
@@ -52,7 +52,7 @@ impl Turn {
     /// Takes a line. Returns whether it ends the turn.
     pub(super) fn line(&mut self, line: &Line<'_>) -> bool {
         match line.kind {
-            _ if line.form == LineForm::Second => {}
+            _ if !line.form.is_for(Reads::First) => {}
             EventKind::Update | EventKind::Imported => self.update(line),
             EventKind::Notice => {
                 self.open = None;
@@ -152,7 +152,7 @@ mod tests {
             let params = format!(r#"{{"sessionId":"s","update":{}}}"#, update.to_string());
             let line = format!(r#"{{"method":"session/update","params":{params}}}"#);
             let line = Line {
-                form: LineForm::default(),
+                form: acpd_core::record::LineForm::default(),
                 origin: None,
                 entity: None,
                 seq,

@@ -134,6 +134,7 @@ impl Client {
             numbers: if rng.permille(800) { Numbers::InMeta } else { Numbers::None },
             notices: rng.permille(800),
             version: if rng.below(3) == 0 { Version::V2 } else { Version::V1 },
+            originals: rng.permille(300),
             capabilities: ClientCapabilities::all_shown(),
             ..View::default()
         };
@@ -200,7 +201,7 @@ impl Client {
 
     pub(super) fn initialize(&mut self, rng: &mut Rng) -> Bytes {
         let own = json!({"agent":self.agent,"notices":self.view.notices,
-            "seq":self.has_numbers()});
+            "originals":self.view.originals,"seq":self.has_numbers()});
         let params = introduction(self.is_second(), &own);
         let Some(ride) = &mut self.ride else {
             return self.ask("initialize", params, Asked::Initialize, rng).unwrap_or_default();

@@ -84,7 +84,7 @@ fn turn_runs_after(row: &EventRow) -> Option<bool> {
 /// Returns whether the session works behind a row, as the row tells clients of version 2.
 fn works_after(row: &EventRow) -> Option<bool> {
     match (row.kind, row.form) {
-        (EventKind::Live, LineForm::Second) => {
+        (EventKind::Live, LineForm::Echo) => {
             Some(str_at(&row.line, &["params", "update", "state"])? != "idle")
         }
         (EventKind::Notice, form) if form != LineForm::First => turn_runs_after(row),
@@ -99,7 +99,7 @@ fn works_at(journal: &Journal, seq: u64) -> bool {
 
 /// Returns whether an agent of version 2 has spoken in the session.
 fn has_originals(journal: &Journal) -> bool {
-    journal.rows.iter().any(|row| row.form == LineForm::Second)
+    journal.rows.iter().any(|row| row.form == LineForm::Echo)
 }
 
 impl Client {

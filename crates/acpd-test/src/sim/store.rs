@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use acp_wire::{StateKey, locate, str_at};
 use acpd_core::ids::{HostId, SessionKey};
 use acpd_core::record::{
-    Dormant, EventKind, EventRow, Forked, InteractionRow, LineForm, Record, Row, SessionState,
-    Snapshot, ValueKey,
+    Dormant, EventKind, EventRow, Forked, InteractionRow, LineForm, Reads, Record, Row,
+    SessionState, Snapshot, ValueKey,
 };
 use acpd_core::{Batch, Read, ReadStyle};
 use bytes::Bytes;
@@ -228,7 +228,7 @@ impl Journal {
         truth: &mut Truth,
     ) -> Result<(), String> {
         let update = &line["params"]["update"];
-        if form == LineForm::Second {
+        if !form.is_for(Reads::First) {
             truth.hit("original of a line");
             let is_state = kind == EventKind::Live;
             if !is_state && !self.texts.insert(line.to_string()) {
@@ -339,8 +339,8 @@ impl Journal {
     /// Returns whether clients of version 2 see a message with this text.
     pub(super) fn is_said(&self, text: &str) -> bool {
         self.rows.iter().any(|row| match row.form {
-            LineForm::First => false,
-            LineForm::Second => {
+            LineForm::First | LineForm::Meaning => false,
+            LineForm::Second | LineForm::Echo => {
                 let id = str_at(&row.line, &["params", "update", "messageId"]);
                 id.is_some_and(|id| id.strip_prefix("u-") == Some(text))
             }

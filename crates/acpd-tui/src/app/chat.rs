@@ -247,6 +247,7 @@ impl AppState {
             agent,
             notices: true,
             seq: true,
+            originals: true,
             role: Some(Role::Observer),
             place,
             ..ClientMeta::default()
@@ -353,7 +354,8 @@ impl AppState {
     fn ask_log(&mut self, after: u64) {
         let Some(chat) = &self.chat else { return };
         let limit = u32::try_from(PAGE).ok();
-        let params = LogParams { session: chat.key.exactly(), after, limit };
+        let asked = LogParams::after(chat.key.exactly(), after).with_originals();
+        let params = LogParams { limit, ..asked };
         let purpose = Purpose::Older(chat.key.clone());
         self.out.send(LinkId::Fleet, method::SESSION_LOG, &params, purpose);
     }

@@ -12,10 +12,13 @@ use crate::block::{
     Subagent, ToolCall, Topic,
 };
 use crate::lenient::{self, text};
+use crate::terminal::Terminal;
 
 const PROMPT_LINES: usize = 12;
 const THOUGHT_LINES: usize = 3;
 const OUTPUT_LINES: usize = 8;
+/// Terminals that no call has shown yet.
+const MAX_TERMINALS: usize = 64;
 
 /// A turn, or the lines before the first turn.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,6 +28,8 @@ pub struct Turn {
     /// From top to bottom. Blocks after the turn's end came late.
     pub blocks: Vec<Block>,
     has_ended: bool,
+    /// Terminals that no call has shown yet, with their sessions.
+    terminals: Vec<(Untrusted, Terminal)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +132,92 @@ impl Turn {
         })
     }
 
+    /// Gives a message its whole content. A message that does not begin with what was shown is
+    /// shown again below.
+    pub(super) fn replace(
+        &mut self,
+        step: &Step<'_>,
+        kind: fn(Message) -> Kind,
+        mut update: Map<String, Value>,
+    ) -> Vec<Id> {
+        let id = text(&update, "messageId");
+        let Some(content) = update.remove("content") else { return Vec::new() };
+        let mut new = Message { id, ..Message::default() };
+        if !content.is_null() {
+            for block in lenient::blocks(Some(content)) {
+                new.add(block);
+            }
+        }
+        self.within(step, |blocks, changed| {
+            let is_it = |block: &Block| {
+                discriminant(&block.kind) == discriminant(&kind(Message::default()))
+                    && block.message().is_some_and(|message| message.id == new.id)
+            };
+            let parts = blocks.iter().filter(|block| is_it(block));
+            let shown: Vec<&Message> = parts.filter_map(Block::message).collect();
+            if let [one] = shown[..]
+                && new.content.len() == one.content.len()
+                && new.text().raw().starts_with(one.text().raw())
+                && let Some(block) = blocks.iter_mut().rev().find(|block| is_it(block))
+            {
+                (block.kind, block.last) = (kind(new), step.seq);
+                changed.push(block.id);
+                return;
+            }
+            blocks.retain(|block| {
+                let is_gone = is_it(block);
+                changed.extend(is_gone.then_some(block.id));
+                !is_gone
+            });
+            if !new.content.is_empty() {
+                push(blocks, Block::new(step.seq, kind(new), Progress::Running), changed);
+            }
+        })
+    }
+
+    /// Adds an item to the content of a call.
+    pub(super) fn add_content(
+        &mut self,
+        step: &Step<'_>,
+        mut update: Map<String, Value>,
+    ) -> Vec<Id> {
+        let id = text(&update, "toolCallId").unwrap_or_default();
+        let item = update.remove("content").unwrap_or_default();
+        self.within(step, |blocks, changed| {
+            let is_it = |call: &ToolCall| call.has_id(id.raw());
+            change_call(blocks, step, is_it, changed, |call| call.add_content(item));
+        })
+    }
+
+    /// Changes a terminal in the call that shows it.
+    pub(super) fn terminal(&mut self, step: &Step<'_>, update: &Map<String, Value>) -> Vec<Id> {
+        let Some(id) = text(update, "terminalId") else { return Vec::new() };
+        let changed = self.within(step, |blocks, changed| {
+            let is_it = |call: &ToolCall| call.shows(id.raw());
+            change_call(blocks, step, is_it, changed, |call| {
+                let at = call.terminals.iter().position(|terminal| terminal.id == id);
+                let at = at.unwrap_or_else(|| {
+                    call.terminals.push(Terminal::new(id.clone()));
+                    call.terminals.len() - 1
+                });
+                call.terminals[at].change(update);
+            });
+        });
+        if changed.is_empty() {
+            let is_it = |(session, terminal): &&mut (Untrusted, Terminal)| {
+                session == step.session && terminal.id == id
+            };
+            if let Some((_, terminal)) = self.terminals.iter_mut().find(is_it) {
+                terminal.change(update);
+            } else if self.terminals.len() < MAX_TERMINALS {
+                let mut terminal = Terminal::new(id);
+                terminal.change(update);
+                self.terminals.push((step.session.clone(), terminal));
+            }
+        }
+        changed
+    }
+
     pub(super) fn call(
         &mut self,
         step: &Step<'_>,
@@ -136,34 +227,27 @@ impl Turn {
         // Without an id, a call cannot be matched: each of its lines becomes a call.
         let id = text(&update, "toolCallId");
         update.remove("_meta");
-        self.within(step, |blocks, changed| {
-            let is_it = |block: &&mut Block| {
-                id.as_ref()
-                    .is_some_and(|id| block.tool_call().is_some_and(|call| call.has_id(id.raw())))
+        let mut terminals = std::mem::take(&mut self.terminals);
+        let changed = self.within(step, |blocks, changed| {
+            let is_it = |call: &ToolCall| id.as_ref().is_some_and(|id| call.has_id(id.raw()));
+            let change = |call: &mut ToolCall| {
+                call.change(update, step.cleared);
+                let is_its = |(session, terminal): &mut (Untrusted, Terminal)| {
+                    session == step.session && call.shows(terminal.id.raw())
+                };
+                let shown: Vec<_> = terminals.extract_if(.., is_its).collect();
+                call.terminals.extend(shown.into_iter().map(|(_, terminal)| terminal));
             };
-            if let Some(block) = blocks.iter_mut().rev().find(is_it) {
-                let before = block.progress;
-                if let Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) = &mut block.kind {
-                    call.change(update);
-                    let call = std::mem::take(call);
-                    block.progress = progress_of(&call, before);
-                    block.kind = kind_of(call);
-                }
-                block.last = step.seq;
-                changed.push(block.id);
-                if block.progress != before {
-                    // Text after a result is a new message; agents with message ids show that
-                    // themselves.
-                    let is_nameless = |message: &Message| message.id.is_none();
-                    end_message(blocks, is_nameless, changed);
-                }
-                return;
+            if blocks.iter().rev().any(|block| block.tool_call().is_some_and(is_it)) {
+                return change_call(blocks, step, is_it, changed, change);
             }
             let mut call = ToolCall { folder, ..ToolCall::default() };
-            call.change(update);
+            change(&mut call);
             let progress = progress_of(&call, Progress::Running);
             push(blocks, Block::new(step.seq, kind_of(call), progress), changed);
-        })
+        });
+        self.terminals = terminals;
+        changed
     }
 
     /// Adds or updates a plan. Also returns its current steps.
@@ -285,6 +369,32 @@ impl Turn {
     }
 }
 
+/// Changes the last such call, if there is one.
+fn change_call(
+    blocks: &mut [Block],
+    step: &Step<'_>,
+    is_it: impl Fn(&ToolCall) -> bool,
+    changed: &mut Vec<Id>,
+    change: impl FnOnce(&mut ToolCall),
+) {
+    let is_it = |block: &&mut Block| block.tool_call().is_some_and(&is_it);
+    let Some(block) = blocks.iter_mut().rev().find(is_it) else { return };
+    let before = block.progress;
+    if let Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) = &mut block.kind {
+        change(call);
+        let call = std::mem::take(call);
+        block.progress = progress_of(&call, before);
+        block.kind = kind_of(call);
+    }
+    block.last = step.seq;
+    changed.push(block.id);
+    if block.progress != before {
+        // Text after a result is a new message; agents with message ids show that themselves.
+        let is_nameless = |message: &Message| message.id.is_none();
+        end_message(blocks, is_nameless, changed);
+    }
+}
+
 /// Changes a subagent, and with it the subagents around it.
 fn inside(
     blocks: &mut [Block],
@@ -341,6 +451,7 @@ fn progress_of(call: &ToolCall, before: Progress) -> Progress {
     match call.status() {
         Some("completed") => Progress::Done,
         Some("failed") => Progress::Failed,
+        Some("cancelled") => Progress::Interrupted,
         _ => before,
     }
 }

@@ -11,18 +11,20 @@ use crate::{lossy_at, set_member, str_at};
 
 /// The part of a patch about one file.
 #[derive(Debug, Default)]
-struct FilePatch<'a> {
-    hunks: Vec<Hunk<'a>>,
+pub struct FilePatch<'a> {
+    /// In their order.
+    pub hunks: Vec<Hunk<'a>>,
 }
 
+/// A piece of a file with its changes.
 #[derive(Debug, Default)]
-struct Hunk<'a> {
-    old: Vec<&'a str>,
-    new: Vec<&'a str>,
+pub struct Hunk<'a> {
+    /// The old and the new number of the first line, from 1.
+    pub first: (usize, usize),
+    /// The lines with their signs. `\ No newline at end of file` is about the line before it.
+    pub lines: Vec<&'a str>,
     /// Old and new lines that are still to come.
     left: (usize, usize),
-    /// How the last line began.
-    last: char,
 }
 
 /// Converts a diff into items of a tool call's content: a diff for each hunk and for a deleted file,
@@ -34,19 +36,14 @@ pub(super) fn diffs_from_v2(diff: &Bytes) -> (Vec<Bytes>, bool) {
     let changes = items_at(diff, &["changes"]).unwrap_or_default();
     let is_git = str_at(diff, &["patch", "format"]).is_some_and(|format| format == "git_patch");
     let patch = lossy_at(diff, &["patch", "text"]).unwrap_or_default();
-    let mut files = if is_git { files_of(&patch) } else { Vec::new() };
-    // Without a part for each change, no part is known to belong to a change.
-    let is_read = is_git && files.len() == changes.len();
-    let unread = (!is_read && !patch.is_empty()).then(|| text_item(&patch));
-    if unread.is_some() {
-        files.clear();
-    }
+    let files = if is_git { files_of(&patch, changes.len()) } else { None };
+    let unread = (files.is_none() && !patch.is_empty()).then(|| text_item(&patch));
     let meta = value_at(diff, &["_meta"]);
     let with_meta = |item: Bytes| match &meta {
         Some(meta) => set_member(&item, &["_meta"], meta),
         None => item,
     };
-    let (mut files, mut is_whole) = (files.into_iter(), unread.is_none());
+    let (mut files, mut is_whole) = (files.unwrap_or_default().into_iter(), unread.is_none());
     let items = changes.iter().flat_map(|change| {
         let (items, says_all) = items_of(change, &files.next().unwrap_or_default());
         is_whole &= says_all;
@@ -61,9 +58,8 @@ fn items_of(change: &Bytes, file: &FilePatch<'_>) -> (Vec<Bytes>, bool) {
     let of = |name| lossy_at(change, &[name]).unwrap_or(Cow::Borrowed("?"));
     let (operation, path) = (of("operation"), of("path"));
     let hunks = file.hunks.iter().map(|hunk| {
-        let old = (operation != "add").then(|| hunk.old.concat());
-        let diff =
-            json!({"type": "diff", "path": path, "oldText": old, "newText": hunk.new.concat()});
+        let old = (operation != "add").then(|| hunk.text('+'));
+        let diff = json!({"type": "diff", "path": path, "oldText": old, "newText": hunk.text('-')});
         Bytes::from(diff.to_string())
     });
     let pair = matches!(&*operation, "move" | "copy").then(|| of("oldPath"));
@@ -80,8 +76,9 @@ fn items_of(change: &Bytes, file: &FilePatch<'_>) -> (Vec<Bytes>, bool) {
     (text.map(|text| text_item(&text)).into_iter().chain(hunks).collect(), says_all)
 }
 
-/// Reads a patch in Git's form. Lines that are no part of a hunk only separate files.
-fn files_of(patch: &str) -> Vec<FilePatch<'_>> {
+/// Reads a patch in Git's form, with a part for each of its changes; without that, no part is known to
+/// belong to a change. Lines that are no part of a hunk only separate files.
+pub fn files_of(patch: &str, changes: usize) -> Option<Vec<FilePatch<'_>>> {
     let mut files: Vec<FilePatch<'_>> = Vec::new();
     let mut has_names = false;
     for line in patch.split_inclusive('\n') {
@@ -104,7 +101,7 @@ fn files_of(patch: &str) -> Vec<FilePatch<'_>> {
             file.hunks.push(hunk);
         }
     }
-    files
+    (files.len() == changes).then_some(files)
 }
 
 impl<'a> Hunk<'a> {
@@ -112,41 +109,49 @@ impl<'a> Hunk<'a> {
     fn begin(line: &str) -> Option<Hunk<'a>> {
         let (old, rest) = line.strip_prefix("@@ -")?.split_once(" +")?;
         let (new, _) = rest.split_once(" @@")?;
-        let count = |range: &str| match range.split_once(',') {
-            Some((_, count)) => count.parse().ok(),
-            None => Some(1),
+        let range = |range: &str| {
+            let (first, count) = range.split_once(',').unwrap_or((range, "1"));
+            Some((first.parse().ok()?, count.parse().ok()?))
         };
-        Some(Hunk { left: (count(old)?, count(new)?), ..Hunk::default() })
+        let ((old_first, old_count), (new_first, new_count)) = (range(old)?, range(new)?);
+        let (first, left) = ((old_first, new_first), (old_count, new_count));
+        Some(Hunk { first, left, lines: Vec::new() })
     }
 
     /// Takes a line, if it is one of the hunk.
     fn take(&mut self, line: &'a str) -> bool {
         let Some(sign) = line.chars().next() else { return false };
-        let of_both = |sign| (sign != '+', sign != '-');
-        let (is_old, is_new) = of_both(if sign == '\\' { self.last } else { sign });
-        if sign == '\\' {
-            // The line before it has no end.
-            for lines in [(is_old, &mut self.old), (is_new, &mut self.new)] {
-                if let (true, Some(last)) = (lines.0, lines.1.last_mut()) {
-                    *last = last.strip_suffix('\n').unwrap_or(last);
-                }
+        if sign != '\\' {
+            if self.left == (0, 0) {
+                return false;
             }
-            return true;
-        }
-        if self.left == (0, 0) {
-            return false;
-        }
-        // Some tools write an empty line without its space.
-        let text = line.strip_prefix(['+', '-', ' ']).unwrap_or(line);
-        for (is_its, left, lines) in
-            [(is_old, &mut self.left.0, &mut self.old), (is_new, &mut self.left.1, &mut self.new)]
-        {
-            if is_its {
-                *left = left.saturating_sub(1);
-                lines.push(text);
+            if sign != '+' {
+                self.left.0 = self.left.0.saturating_sub(1);
+            }
+            if sign != '-' {
+                self.left.1 = self.left.1.saturating_sub(1);
             }
         }
-        self.last = sign;
+        self.lines.push(line);
         true
+    }
+
+    /// Each line: its sign, and its text with its end, if it has one.
+    pub fn signed(&self) -> impl Iterator<Item = (char, &'a str)> {
+        let ends = self.lines.iter().skip(1).map(|next| !next.starts_with('\\'));
+        let lines = self.lines.iter().zip(ends.chain([true]));
+        lines.filter(|(line, _)| !line.starts_with('\\')).map(|(line, has_end)| {
+            let line = if has_end { line } else { line.strip_suffix('\n').unwrap_or(line) };
+            // Some tools write an empty line without its space.
+            match line.chars().next() {
+                Some(sign @ ('+' | '-' | ' ')) => (sign, &line[1..]),
+                _ => (' ', line),
+            }
+        })
+    }
+
+    /// The text without the lines that have this sign.
+    fn text(&self, gone: char) -> String {
+        self.signed().filter(|(sign, _)| *sign != gone).map(|(_, text)| text).collect()
     }
 }

@@ -31,6 +31,7 @@ impl Turn<'_> {
             cwd: profile.is_none().then(|| cwd.to_owned()),
             notices: true,
             seq: true,
+            originals: !self.is_stream,
             ..ClientMeta::default()
         };
         if let Some(agent) = &profile {

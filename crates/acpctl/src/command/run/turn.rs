@@ -66,7 +66,7 @@ pub(super) struct Turn<'a> {
     pub(super) session_id: String,
     live: Live,
     pub(super) screen: Screen,
-    is_stream: bool,
+    pub(super) is_stream: bool,
     questions: Questions,
     place: Place,
     is_running: bool,

@@ -1,7 +1,7 @@
 //! `acpctl session log`: the conversation or its end.
 
 use acp_wire::{Message, parse};
-use acpd_api::{Empty, InteractionInfo, InteractionList, SessionInfo, method};
+use acpd_api::{Empty, InteractionInfo, InteractionList, LogParams, SessionInfo, method};
 use acpd_client::Connection;
 use acpd_view::Settings;
 use clap::Args;
@@ -66,7 +66,8 @@ pub(super) fn log(args: &Log, ui: &mut Ui) -> Result {
     let mut screen = if args.answer { Screen::only_answer() } else { Screen::whole(args.thoughts) };
     screen.transcript.open(&session.session_id, &session.cwd, None, Settings::default());
     let mut in_turn = false;
-    connection.read_log(session.exactly(), after, |page| {
+    let asked = LogParams { originals: !args.json, ..LogParams::after(session.exactly(), after) };
+    connection.read_log(asked, |page| {
         for entry in &page.entries {
             if args.json {
                 ui.json_line(entry)?;

@@ -2,7 +2,7 @@
 //! commands.
 
 use acp_wire::{locate, lossy_at, read_legible};
-use acpd_api::{Role as ClientRole, SessionInfo, Untrusted};
+use acpd_api::{LogParams, Role as ClientRole, SessionInfo, Untrusted};
 use acpd_view::{ConfigOption, Mode, Settings};
 use clap::Args;
 use serde_json::value::RawValue;
@@ -171,7 +171,7 @@ pub(super) fn commands(args: &CommandsArgs, ui: &mut Ui) -> Result {
     let mut connection = ui.door().connect()?;
     let session = find(&mut connection, &args.which, Care::Guess, ui)?;
     let mut commands: Vec<Value> = Vec::new();
-    connection.read_log(session.exactly(), 0, |page| {
+    connection.read_log(LogParams::after(session.exactly(), 0), |page| {
         let is_commands = |line: &&str| line.contains("available_commands_update");
         for line in page.entries.iter().map(|entry| entry.line.get()).filter(is_commands) {
             let update = ["params", "update", "availableCommands"];

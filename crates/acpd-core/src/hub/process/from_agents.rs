@@ -93,12 +93,13 @@ impl Hub {
                     self.read_message(process, own.0.clone(), own.1, same);
                 }
                 Heard::Original => {
-                    self.keep_original(process, own.1);
-                    form = LineForm::First;
+                    self.keep_original(process, own.1, LineForm::Second);
+                    form = LineForm::Meaning;
                 }
+                Heard::Echo => self.keep_original(process, own.1, LineForm::Echo),
                 Heard::State(session, state) => {
                     self.state_told(process, &session, state, own.1);
-                    form = LineForm::First;
+                    form = LineForm::Meaning;
                 }
                 Heard::Line(line) | Heard::Part(line) => match acp_wire::parse(&line) {
                     Ok(message) => self.read_message(process, message, &line, received),

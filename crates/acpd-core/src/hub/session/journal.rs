@@ -150,7 +150,7 @@ impl Hub {
         let seq = session.head;
         let turn = session.row.prompts;
         let entity = match form {
-            LineForm::Second => None,
+            LineForm::Second | LineForm::Echo => None,
             _ => session.messages.note_line((kind, update), &line, seq, turn),
         };
         let cx = &mut self.cx;

@@ -24,6 +24,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::input::{LogPage, ReadStyle, Search, ToClient};
 use crate::params::{read, valid_name};
+use crate::record::Reads;
 use crate::record::{EventKind, Purpose, SET_TITLE};
 use crate::session::title::one_line;
 use crate::session::turn::Cancel;
@@ -49,6 +50,7 @@ impl Hub {
             after: params.after,
             upto: session.head,
             limit: params.limit.unwrap_or(DEFAULT_LOG_PAGE),
+            reads: if params.originals { Reads::Both } else { Reads::First },
         });
         self.clients.respond_with(&mut self.cx, to, None, page);
         Ok(())

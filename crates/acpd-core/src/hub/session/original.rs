@@ -4,8 +4,9 @@
 //! | The agent says | In the journal |
 //! | --- | --- |
 //! | a line that both versions have | the line, as `Same` |
-//! | another line | the line, as `Second`; what it means, as `First` |
-//! | a state | the line, as `Second`, which is no part of a history |
+//! | another line | the line, as `Second`; what it means, as `Meaning` |
+//! | the prompt | the line, as `Echo` |
+//! | a state | the line, as `Echo`, which is no part of a history |
 //! | modes, options, commands | what it means, as `Converted` |
 //!
 //! The prompt and the beginning of its turn are `First`, because the agent tells both itself. So is
@@ -24,7 +25,7 @@ use crate::session::child::{SESSION, member};
 use crate::session::turn::Running;
 
 impl Hub {
-    pub(crate) fn keep_original(&mut self, process: Process, line: &Bytes) {
+    pub(crate) fn keep_original(&mut self, process: Process, line: &Bytes, form: LineForm) {
         let Some(key) = self.kept_for(process, line) else { return };
         // Not every line has a meaning in version 1.
         let now = self.cx.now;
@@ -38,7 +39,7 @@ impl Hub {
         }
         let line = self.sessions.to_public_id(key, line.clone());
         let kind = self.session(key).kind_on(&str_at(&line, SESSION).unwrap_or_default());
-        self.append_as(key, LineForm::Second, (kind, None), line, None);
+        self.append_as(key, form, (kind, None), line, None);
     }
 
     pub(crate) fn state_told(
@@ -50,7 +51,7 @@ impl Hub {
     ) {
         let Some(key) = self.kept_for(process, line) else { return };
         let line = self.sessions.to_public_id(key, line.clone());
-        self.append_as(key, LineForm::Second, (EventKind::Live, None), line, None);
+        self.append_as(key, LineForm::Echo, (EventKind::Live, None), line, None);
         let session = self.sessions.session_mut(key);
         if session.row.agent_id != agent_id {
             return;
