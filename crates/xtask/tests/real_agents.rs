@@ -47,6 +47,13 @@ fn opencode() {
     conversation("opencode").unwrap();
 }
 
+#[test]
+#[ignore = "takes a big download; run it with `cargo xtask real claude_is_equal_in_both_versions`"]
+fn claude_is_equal_in_both_versions() {
+    let [one, two] = ["1", "2"].map(|version| transcript("claude", version).unwrap());
+    assert_eq!(two, one);
+}
+
 fn conversation(agent: &str) -> Result {
     conversation_in(agent, "1")
 }
@@ -90,6 +97,61 @@ fn conversation_in(agent: &str, version: &str) -> Result {
     let level = if agent == "copilot" { "loaded" } else { "resumed" };
     assert_eq!(journal.restored, [level], "how acpd brings the sessions of this agent back");
     home.stop()
+}
+
+/// Turns with tools as a client of version 1 sees them, without titles and ids.
+fn transcript(agent: &str, version: &str) -> Result<Vec<String>> {
+    let Some(scripts) = ready(&[agent])? else { return Ok(Vec::new()) };
+    let model = scripts.start_model()?;
+    let home = Home::new(&workspace::bin_dir("debug")?)?;
+    let more = format!("protocol = \"{version}\"\n[policy]\ndefault = \"allow\"\n");
+    scripts.configure(&home, agent, &model, &more)?;
+    for prompt in [
+        "say #one [think]",
+        "say #two [tool bash echo ran && echo twice] [tool write made.txt hello]",
+        "say #three [tool bash ls /nowhere; exit 3] [tool bash rm made.txt]",
+    ] {
+        home.read(&["run", "-a", agent, "-s", "work", prompt])?;
+    }
+    // The id of a call, a description, a text.
+    let mut parts: Vec<[String; 3]> = Vec::new();
+    for line in home.read(&["session", "log", "work", "--json"])?.lines() {
+        let params = &serde_json::from_str::<Value>(line)?["line"]["params"];
+        let update = &params["update"];
+        let word = |name: &str| update[name].as_str().unwrap_or_default();
+        let text = |content: &Value| content["text"].as_str().unwrap_or_default().to_owned();
+        let (kind, id) = (word("sessionUpdate"), word("toolCallId"));
+        let at = parts.iter().rposition(|part| part[0] == id);
+        match (kind, at) {
+            ("tool_call", _) => {
+                let what = format!("{} {}", word("kind"), word("status"));
+                parts.push([id.to_owned(), what, String::new()]);
+            }
+            ("tool_call_update", at) => {
+                let [_, what, shown] = &mut parts[at.ok_or("an update of no call")?];
+                if let Some(status) = update["status"].as_str() {
+                    *what = format!("{what}, {status}");
+                }
+                if let [shows] = &update["content"].as_array().map_or(&[][..], Vec::as_slice) {
+                    // In version 1 the agent puts outputs into a block of code.
+                    let said = text(&shows["content"]).replace("```console", "").replace("```", "");
+                    *shown = said.trim().to_owned() + shows["newText"].as_str().unwrap_or_default();
+                }
+            }
+            (_, Some(at)) if at + 1 == parts.len() && parts[at][1] == kind => {
+                parts[at][2] += &text(&update["content"]);
+            }
+            _ if kind.ends_with("_chunk") => {
+                parts.push([String::new(), kind.to_owned(), text(&update["content"])]);
+            }
+            _ if params["outcome"].is_object() => {
+                parts.push([String::new(), params["outcome"].to_string(), String::new()]);
+            }
+            _ => {}
+        }
+    }
+    home.stop()?;
+    Ok(parts.into_iter().map(|[_, what, text]| format!("{what}: {text}")).collect())
 }
 
 /// A whole slow answer, each piece of it once and in order.
