@@ -6,11 +6,17 @@
 
 mod clients;
 
-use acpd_sys::process::{StopSignal, signal_one};
+use std::fs;
+use std::time::Duration;
+
+use acpd_sys::process::{ProcessId, StopSignal, signal_one};
+use serde_json::{Value, json};
 use xtask::Result;
-use xtask::home::kill_tree;
+use xtask::home::{kill_tree, wait_for};
 
 use clients::Stage;
+
+const VERSION_2: &str = "[daemon]\nprotocols = [\"1\", \"2\"]\n";
 
 #[test]
 fn a_session_goes_on_in_the_next_client_by_load_and_by_resume() {
@@ -49,6 +55,18 @@ fn codex_talks_version_2_with_its_client() {
     own_lines("codex").unwrap();
 }
 
+#[test]
+#[ignore = "takes a big download; run it with `cargo xtask real claude_talks_version_2`"]
+fn claude_talks_version_2_of_work_in_the_background() {
+    background("claude").unwrap();
+}
+
+#[test]
+#[ignore = "takes a big download; run it with `cargo xtask real codex_talks_version_2`"]
+fn codex_talks_version_2_of_work_in_the_background() {
+    background("codex").unwrap();
+}
+
 fn conversation(agent: &'static str) -> Result {
     let Some(stage) = Stage::new(agent, "tssdk")? else { return Ok(()) };
     let mut first = stage.typescript("conversation.mjs", &["begin"])?;
@@ -60,8 +78,7 @@ fn conversation(agent: &'static str) -> Result {
 }
 
 fn version2() -> Result {
-    let config = "[daemon]\nprotocols = [\"1\", \"2\"]\n";
-    let Some(stage) = Stage::with_demo("tssdk", config)? else { return Ok(()) };
+    let Some(stage) = Stage::with_demo("tssdk", VERSION_2)? else { return Ok(()) };
     let mut first = stage.typescript("version2.mjs", &["begin"])?;
     let told = first.read_to("session ")?;
     first.pass()?;
@@ -69,9 +86,12 @@ fn version2() -> Result {
     stage.home.stop()
 }
 
+fn in_version_2(agent: &'static str, client: &str) -> Result<Option<Stage>> {
+    Stage::with_profile(agent, client, &format!("protocol = \"2\"\n{VERSION_2}"))
+}
+
 fn own_lines(agent: &'static str) -> Result {
-    let profile = "protocol = \"2\"\n[daemon]\nprotocols = [\"1\", \"2\"]\n";
-    let Some(stage) = Stage::with_profile(agent, "tssdk", profile)? else { return Ok(()) };
+    let Some(stage) = in_version_2(agent, "tssdk")? else { return Ok(()) };
     let mut first = stage.typescript("own_lines.mjs", &["begin"])?;
     first.read_to("streaming")?;
     signal_one(stage.home.daemon()?, StopSignal::Kill);
@@ -81,6 +101,37 @@ fn own_lines(agent: &'static str) -> Result {
     second.read_to("streaming")?;
     kill_tree(stage.home.agent(agent)?);
     second.pass()?;
+    stage.home.stop()
+}
+
+fn background(agent: &'static str) -> Result {
+    let Some(stage) = in_version_2(agent, "tssdk")? else { return Ok(()) };
+    let home = &stage.home;
+    let runs = || {
+        let name = |process: &ProcessId| fs::read_to_string(format!("/proc/{}/comm", process.pid));
+        home.processes().iter().any(|process| name(process).is_ok_and(|name| name == "tail\n"))
+    };
+    let mut client = stage.typescript("own_lines.mjs", &["background", agent])?;
+    let session = client.read_to("left ")?;
+    assert!(runs());
+    let (shown, listed) = (home.read_json(&["session", "show", &session])?, home.read(&["ps"])?);
+    let cancelled = home.read(&["cancel", &session, "--background"]);
+    if agent == "claude" {
+        assert_eq!(shown["background"][0]["title"], "tail -f /dev/null", "{shown}");
+        assert!(listed.contains("1 in background"), "{listed}");
+        cancelled?;
+    } else {
+        assert_eq!(shown["background"], Value::Null, "{shown}");
+        assert!(cancelled.is_err_and(|error| error.to_string().contains("no work is in the back")));
+    }
+    client.pass()?;
+    if agent == "codex" {
+        assert!(runs(), "a cancel is for the turn");
+        home.read(&["session", "close", &session])?;
+    }
+    wait_for("the command to end", Duration::from_secs(10), || !runs())?;
+    assert!(!home.path("work/made").exists());
+    assert_eq!(home.read_json(&["pending"])?["interactions"], json!([]));
     stage.home.stop()
 }
 

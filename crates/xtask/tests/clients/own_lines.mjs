@@ -1,8 +1,9 @@
 // A session of a client and an agent of version 2 over two lives of the client: `begin`, in which the daemon dies when
-// `streaming` is printed, then `resume SESSION`, in which the agent dies.
+// `streaming` is printed, then `resume SESSION`, in which the agent dies. `background AGENT` is a session of its own;
+// when it prints `left SESSION`, the command that runs is for the reader to end, if the agent lists it.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { run, sdk, text, wholeAnswer } from "./sdk.mjs";
+import { REFUSED, run, sdk, text, wholeAnswer } from "./sdk.mjs";
 import { View } from "./view2.mjs";
 
 const [life, told] = process.argv.slice(2);
@@ -64,5 +65,51 @@ async function resume(client) {
   assert.match(view.answers(), /tags=one,two,long,lost,after/);
 }
 
+/** A prompt that leaves a command behind, which does not end by itself. */
+const LEAVES = {
+  claude: '[call Bash {"command":"tail -f /dev/null","description":"wait","run_in_background":true}]',
+  codex: '[call exec_command {"cmd":"tail -f /dev/null","yield_time_ms":250}]',
+};
+
+async function background(client) {
+  const { request, notify, view, work } = client;
+  const { sessionId } = await request(agent.session.new, { cwd: work, mcpServers: [] });
+  const leave = async (tag) => {
+    const { ended } = await say(client, sessionId, `say #${tag} ${LEAVES[told]}`);
+    assert.equal(await ended, "end_turn");
+    const [terminalId, runs] = [...view.terminals].at(-1);
+    assert.ok(runs);
+    return terminalId;
+  };
+  const listed = (terminalId) => assert.deepEqual(view.background, [{ type: "terminal", terminalId }]);
+  const over = (id) => view.when(() => !view.terminals.get(id) && view.background.length === 0);
+  const cancel = (terminalId) => request(agent.terminal.cancel, { sessionId, terminalId });
+
+  const first = await leave("one");
+  if (told === "claude") {
+    listed(first);
+    let ended = over(first);
+    console.log("left", sessionId);
+    await ended;
+    const second = await leave("two");
+    listed(second);
+    ended = over(second);
+    assert.deepEqual(await cancel(second), {});
+    await ended;
+  } else {
+    // This agent lists no work, and no request ends a command alone.
+    assert.equal(view.background, undefined);
+    console.log("left", sessionId);
+    await assert.rejects(cancel(first), { code: REFUSED });
+  }
+
+  const { asked, withdrawn } = view.hold();
+  const { ended } = await say(client, sessionId, "say #ask [tool bash touch made]");
+  await asked;
+  await notify(agent.session.cancel, { sessionId });
+  await withdrawn;
+  assert.equal(await ended, "cancelled");
+}
+
 const info = { name: "acpd-test", version: "0" };
-await run({ begin, resume }[life], version2, new View(), { info, capabilities: {} });
+await run({ begin, resume, background }[life], version2, new View(), { info, capabilities: {} });

@@ -32,22 +32,14 @@ async function begin({ request, notify, view, work }) {
   }
   assert.deepEqual(view.values, CHANGED);
 
-  const withdrawn = Promise.withResolvers();
-  view.answer = (_, signal) =>
-    new Promise((answer) =>
-      signal.addEventListener("abort", () => {
-        answer({ outcome: { outcome: "cancelled" } });
-        withdrawn.resolve();
-      }),
-    );
-  const asked = view.until("requires_action");
+  const { asked, withdrawn } = view.hold();
   await say("say #two [ask]");
   await asked;
   const held = say("say #never");
   ended = view.until("cancelled");
   await notify(agent.session.cancel, { sessionId });
   await assert.rejects(held, { code: CANCELLED });
-  await Promise.all([withdrawn.promise, ended]);
+  await Promise.all([withdrawn, ended]);
   console.log("session", JSON.stringify({ sessionId, entities: [...view.entities] }));
 }
 

@@ -8,6 +8,10 @@ export class View {
   /** Kinds of updates; of a state, its name or stop reason. */
   words = [];
   values;
+  /** The last list of work in the background. */
+  background;
+  /** Terminals by id: whether they run. */
+  terminals = new Map();
   /** Answers a question: at once, or when it is withdrawn. */
   answer = allow;
   #waiting = [];
@@ -21,21 +25,39 @@ export class View {
       this.entities.set(name, messageId ? said(known, content) : (status ?? known));
     }
     if (kind === "config_option_update") this.values = values(update);
+    this.background = update.background ?? this.background;
+    if (kind === "terminal_update") this.terminals.set(update.terminalId, !update.exitStatus);
     this.#waiting = this.#waiting.filter(({ isMet, found }) => !isMet() || found());
   }
 
   /** Resolves with the next update of this word. */
   until(word) {
-    return this.#wait(() => word === this.words.at(-1));
+    return this.when(() => word === this.words.at(-1));
   }
 
   /** Resolves when the agent has said this. */
   hears(text) {
-    return this.#wait(() => this.answers().includes(text));
+    return this.when(() => this.answers().includes(text));
   }
 
-  #wait(isMet) {
+  /** Resolves with the first update after which this is so. */
+  when(isMet) {
     return new Promise((found) => this.#waiting.push({ isMet, found }));
+  }
+
+  /** Leaves questions open; returns promises of the next one and of its withdrawal. */
+  hold() {
+    const [asked, withdrawn] = [Promise.withResolvers(), Promise.withResolvers()];
+    this.answer = (_, signal) => {
+      asked.resolve();
+      return new Promise((answer) =>
+        signal.addEventListener("abort", () => {
+          answer({ outcome: { outcome: "cancelled" } });
+          withdrawn.resolve();
+        }),
+      );
+    };
+    return { asked: asked.promise, withdrawn: withdrawn.promise };
   }
 
   /** All that the agent has said in messages. */
