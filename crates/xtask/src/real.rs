@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,23 @@ use crate::{Result, test};
 
 /// If set, the tests with real agents pass without a try. Not in continuous integration.
 pub const SKIP: &str = "ACPD_SKIP_REAL";
+
+/// The package of the client with the Rust SDK.
+const RUST_CLIENT: &str = r#"
+[package]
+name = "rust-sdk"
+version = "0.0.0"
+edition = "2024"
+
+[dependencies]
+agent-client-protocol = { version = "=5.2.0", features = ["process", "unstable_protocol_v2"] }
+agent-client-protocol-http = { version = "=5.0.0", features = ["client"] }
+reqwest = { version = "0.13", default-features = false }
+serde_json = "1"
+tokio = { version = "1", features = ["macros", "rt", "sync", "time"] }
+
+[workspace]
+"#;
 
 /// Runs real agents under acpd; without names, those that `cargo xtask test` runs.
 pub fn run(agents: &[String]) -> Result {
@@ -62,6 +80,37 @@ pub fn home_with(agent: &str) -> Result<Option<(Home, Model)>> {
     let home = Home::new(&workspace::bin_dir("debug")?)?;
     scripts.configure(&home, agent, &model, "")?;
     Ok(Some((home, model)))
+}
+
+/// Builds the client with the Rust SDK. It is a package of its own in the store, with a lock file of its own, so acpd
+/// depends on no part of it. `None` as from [`ready`].
+pub fn rust_client() -> Result<Option<PathBuf>> {
+    if ready(&[])?.is_none() {
+        return Ok(None);
+    }
+    let package = store().join("rustsdk");
+    let built = build_rust_client(&package).map(|()| package.join("target/debug/rust-sdk"));
+    built.map(Some).or_else(|error| workspace::skip("the Rust SDK", error).map(|()| None))
+}
+
+fn build_rust_client(package: &Path) -> Result {
+    fs::create_dir_all(package.join("src"))?;
+    // Several tests may build it at once.
+    let lock = File::create(package.join("building"))?;
+    lock.lock()?;
+    let source = workspace::root().join("crates/xtask/tests/clients/rust_sdk.rs");
+    let files =
+        [("Cargo.toml", RUST_CLIENT.to_owned()), ("src/main.rs", fs::read_to_string(source)?)];
+    for (name, text) in files {
+        let file = package.join(name);
+        if fs::read_to_string(&file).unwrap_or_default() != text {
+            fs::write(file, text)?;
+        }
+    }
+    let mut cargo = cargo_command(&["build", "--quiet"]);
+    // Built by itself, with any target folder of acpd's tests.
+    cargo.env("CARGO_TARGET_DIR", package.join("target")).env_remove("RUSTFLAGS");
+    succeed(cargo.current_dir(package))
 }
 
 /// The folder of installed agents and clients.

@@ -1,5 +1,5 @@
 //! Clients that are not ours and not changed for us, with real agents behind `acpctl acp`: the official
-//! SDKs for TypeScript and Python, and acpx.
+//! SDKs for TypeScript, Python and Rust, and acpx.
 //!
 //! The scripts in `clients` are written on the SDKs, and hold all that they receive against the SDK's
 //! schema. Each test installs what it needs, and is skipped like those of `real_agents.rs`.
@@ -13,6 +13,7 @@ use acpd_sys::process::{ProcessId, StopSignal, signal_one};
 use serde_json::{Value, json};
 use xtask::Result;
 use xtask::home::{kill_tree, wait_for};
+use xtask::real::rust_client;
 
 use clients::Stage;
 
@@ -65,6 +66,17 @@ fn claude_talks_version_2_of_work_in_the_background() {
 #[ignore = "takes a big download; run it with `cargo xtask real codex_talks_version_2`"]
 fn codex_talks_version_2_of_work_in_the_background() {
     background("codex").unwrap();
+}
+
+#[test]
+fn rust_client_of_version_2_resumes_its_session() {
+    rust_client_of(Stage::with_demo("node", VERSION_2).unwrap(), "[ask] [tool Edit]").unwrap();
+}
+
+#[test]
+#[ignore = "takes a big download; run it with `cargo xtask real claude_talks_version_2`"]
+fn claude_talks_version_2_with_the_rust_client() {
+    rust_client_of(in_version_2("claude", "node").unwrap(), "[tool bash touch made]").unwrap();
 }
 
 fn conversation(agent: &'static str) -> Result {
@@ -132,6 +144,26 @@ fn background(agent: &'static str) -> Result {
     wait_for("the command to end", Duration::from_secs(10), || !runs())?;
     assert!(!home.path("work/made").exists());
     assert_eq!(home.read_json(&["pending"])?["interactions"], json!([]));
+    stage.home.stop()
+}
+
+/// A turn with a call, and a long answer in which the daemon is killed.
+fn rust_client_of(stage: Option<Stage>, call: &str) -> Result {
+    let (Some(stage), Some(program)) = (stage, rust_client()?) else { return Ok(()) };
+    let mut client =
+        stage.start(&program, &[&format!("say #one {call}"), "say #long [slow 30]"])?;
+    client.read_to("streaming")?;
+    let daemon = stage.home.daemon()?;
+    signal_one(daemon, StopSignal::Kill);
+    assert_ne!(stage.home.daemon()?, daemon);
+    let said = client.pass()?;
+    for part in ["tool_call_update: completed", "tags=one", "tags=one,long", "tags=one,long,after"]
+    {
+        assert!(said.lines().any(|line| line.ends_with(part)), "no {part} in {said}");
+    }
+    let ticks = said.split("tick ").skip(1);
+    let ticks = ticks.filter_map(|rest| rest.split(['/', '\n']).next()?.parse::<u32>().ok());
+    assert!(ticks.eq(1..=30), "{said}");
     stage.home.stop()
 }
 

@@ -1,45 +1,29 @@
 //! Clients that are not ours and not changed for us on `acpctl web`: the WebSocket transports of the official SDKs for
 //! TypeScript, Python and Rust, as they are.
 //!
-//! Installs what is missing, and is skipped like the tests of `real_agents.rs`. The program with the Rust SDK is a package
-//! of its own in the store, with a lock file of its own: nothing of it is among what acpd is built of.
+//! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
 
-use std::fs;
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use xtask::Result;
 use xtask::home::{ChildGuard, Home};
-use xtask::real::{Scripts, ready};
+use xtask::real::{Scripts, ready, rust_client};
 use xtask::workspace::{self, succeed};
 
 /// Seconds after which a client hangs.
 const LIMIT: &str = "120";
-/// The package of the client with the Rust SDK.
-const PACKAGE: &str = r#"
-[package]
-name = "over-web"
-version = "0.0.0"
-edition = "2024"
-
-[dependencies]
-agent-client-protocol = { version = "=5.0.0", features = ["unstable_protocol_v2"] }
-agent-client-protocol-http = { version = "=5.0.0", features = ["client"] }
-reqwest = { version = "0.13", default-features = false }
-tokio = { version = "1", features = ["macros", "rt", "sync", "time"] }
-
-[workspace]
-"#;
 
 #[test]
 fn the_typescript_sdk_over_its_own_websocket() {
-    talks(Some("tssdk"), "over_web.mjs", |scripts, _| Ok(scripts.node())).unwrap();
+    talks(Some("tssdk"), client("over_web.mjs"), |scripts, _| Ok(scripts.node())).unwrap();
 }
 
 #[test]
 fn the_python_sdk_over_its_own_websocket() {
-    talks(Some("pysdk"), "over_web.py", |scripts, packages| {
+    talks(Some("pysdk"), client("over_web.py"), |scripts, packages| {
         let python = scripts.store().join("py-pysdk/bin/python");
         // Package that the SDK needs for that transport and installs only on request.
         let mut pip = Command::new(&python);
@@ -52,30 +36,18 @@ fn the_python_sdk_over_its_own_websocket() {
 
 #[test]
 fn the_rust_sdk_over_its_own_websocket() {
-    talks(None, "over_web.rs", |scripts, _| {
-        let package = scripts.store().join("rustsdk");
-        fs::create_dir_all(package.join("src"))?;
-        fs::write(package.join("Cargo.toml"), PACKAGE)?;
-        fs::copy(client("over_web.rs"), package.join("src/main.rs"))?;
-        let mut cargo = Command::new("cargo");
-        cargo.args(["build", "--quiet"]).current_dir(&package);
-        // Built by itself, with any target folder of acpd's tests.
-        cargo.env("CARGO_TARGET_DIR", package.join("target")).env_remove("RUSTFLAGS");
-        succeed(&mut cargo)?;
-        Ok(package.join("target/debug/over-web"))
-    })
-    .unwrap();
+    let Some(program) = rust_client().unwrap() else { return };
+    talks(None, "say #two [ask] [tool Edit]", |_, _| Ok(program)).unwrap();
 }
 
 fn client(script: &str) -> PathBuf {
     workspace::root().join("crates/xtask/tests/clients").join(script)
 }
 
-/// Runs one of the clients in the folder `clients`, with a session of the built-in agent. `sdk` is what the scripts
-/// install for it.
+/// Runs a client with this argument, and with a session of the built-in agent. `sdk` is what the scripts install for it.
 fn talks(
     sdk: Option<&str>,
-    script: &str,
+    argument: impl AsRef<OsStr>,
     interpreter: impl FnOnce(&Scripts, &Path) -> Result<PathBuf>,
 ) -> Result {
     let Some(scripts) = ready(sdk.as_slice())? else { return Ok(()) };
@@ -92,13 +64,12 @@ fn talks(
     let token = home.read(&["web", "token", "new", "client"])?;
 
     let mut client = home.command(Path::new("timeout"));
-    client.arg(LIMIT).arg(interpreter);
-    client.arg(self::client(script));
+    client.arg(LIMIT).arg(interpreter).arg(argument);
     client.env("PYTHONPATH", &packages).env("REAL_DIR", scripts.store());
     client.env("URL", format!("ws://{host}/acp?agent=demo")).env("TOKEN", token.trim());
     let done = client.env("WORK", home.path("work")).output()?;
     let said = String::from_utf8_lossy(&done.stdout);
-    if !done.status.success() || !said.starts_with("PASS") {
+    if !done.status.success() || !said.ends_with("PASS\n") {
         return Err(format!("{said}{}", String::from_utf8_lossy(&done.stderr)).into());
     }
     drop(server);

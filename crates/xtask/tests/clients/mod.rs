@@ -93,7 +93,8 @@ impl Stage {
         self.home.path("real/py-node/node-bin/node")
     }
 
-    fn start(&self, program: &Path, args: &[&str]) -> Result<Client> {
+    /// Starts a client that is a program.
+    pub(crate) fn start(&self, program: &Path, args: &[&str]) -> Result<Client> {
         let mut command = self.home.command(Path::new("timeout"));
         command.arg(LIMIT).arg(program).args(args);
         command.env("REAL_DIR", self.home.path("real")).env("WORK", self.home.path("work"));
@@ -128,12 +129,12 @@ impl Client {
         }
     }
 
-    /// Waits for its end, which has to be a good one.
-    pub(crate) fn pass(self) -> Result {
+    /// Waits for its end, which has to be a good one; all that it printed.
+    pub(crate) fn pass(self) -> Result<String> {
         let said = self.finish()?;
         let last = said.lines().last().unwrap_or_default();
         if last.starts_with("PASS") {
-            Ok(())
+            Ok(said)
         } else {
             Err(format!("no PASS at the end: {said}").into())
         }

@@ -1,7 +1,8 @@
-//! The Rust SDK's own WebSocket transport on `acpctl web`: a session, a question and a turn, in
-//! versions 1 and 2. Ends with PASS, or FAIL with the reason. A program of its own, built by the
-//! test.
+//! The Rust SDK as a client: a session, a question and turns. Over its own WebSocket transport on `acpctl web` in versions
+//! 1 and 2, or, with AGENT_CMD, over stdio in version 2. Its arguments are the prompts in version 2; `streaming` is printed
+//! in a slow answer, and all that was said before PASS. FAIL comes with the reason. A program of its own, built by the test.
 
+use std::str::FromStr as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,10 +14,11 @@ use agent_client_protocol::v1::schema::{
     SelectedPermissionOutcome, SessionNotification, SessionUpdate, StopReason, TextContent,
 };
 use agent_client_protocol::v2::schema as v2;
-use agent_client_protocol::{Agent, Client, Error};
+use agent_client_protocol::{AcpAgent, Agent, Client, ConnectTo, Error, LineDirection};
 use agent_client_protocol_http::HttpClient;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 type Done = Result<(), Box<dyn std::error::Error>>;
 
@@ -74,14 +76,17 @@ async fn talk() -> Done {
     Ok(())
 }
 
-/// The same in version 2, and a replay of the session.
-async fn talk_v2() -> Done {
-    let (tell, mut told) = unbounded_channel();
+/// Turns in version 2, and a replay of the session after its close.
+async fn talk_v2(
+    transport: impl ConnectTo<Client> + 'static,
+    heard: Heard,
+    mut told: Told,
+) -> Done {
     Client
         .v2()
         .on_receive_notification(
             async move |told: v2::UpdateSessionNotification, _| {
-                tell.send(told.update).map_err(Error::into_internal_error)
+                heard.send(Ok(told.update)).map_err(Error::into_internal_error)
             },
             agent_client_protocol::on_receive_notification!(),
         )
@@ -96,60 +101,122 @@ async fn talk_v2() -> Done {
             },
             agent_client_protocol::on_receive_request!(),
         )
-        .connect_with(transport()?, async move |agent| {
+        .connect_with(transport, async move |agent| {
             let info = v2::Implementation::new("acpd-test", "0");
             let hello = v2::InitializeRequest::new(ProtocolVersion::V2, info);
             let hello = agent.send_request(hello).block_task().await?;
             assert_eq!(hello.protocol_version, ProtocolVersion::V2);
             let session = agent.build_session(var("WORK")).start_session().block_task().await?;
-            let session = session.session;
-            session.send_prompt("say #two [ask] [tool Edit]").block_task().await?;
-            let (live, stop) = until_idle(&mut told).await;
-            assert_eq!(stop, Some(v2::StopReason::EndTurn));
-            assert!(live.contains("permission: yes") && live.contains("tags=two"), "{live}");
+            let (mut session, mut seen) = (session.session, Seen::new());
+            for prompt in std::env::args().skip(1) {
+                session.send_prompt(&prompt).block_task().await?;
+                let stop = turn_end(&mut told, &mut seen).await;
+                assert_eq!(stop, v2::StopReason::EndTurn, "{prompt}: {seen:?}");
+            }
+            session.close().block_task().await?;
 
             let resume = v2::ResumeSessionRequest::new(session.session_id().clone(), var("WORK"));
             let resume = resume.replay_from(v2::ReplayFrom::Start(v2::ReplayFromStart::new()));
-            agent.resume_session_from(resume).start_session().block_task().await?;
-            assert_eq!(until_idle(&mut told).await, (live, None));
+            session = agent.resume_session_from(resume).start_session().block_task().await?.session;
+            let mut replayed = Seen::new();
+            assert_eq!(until_idle(&mut told, &mut replayed).await, None);
+            assert_eq!(replayed, seen);
+            session.send_prompt("say #after").block_task().await?;
+            assert_eq!(turn_end(&mut told, &mut seen).await, v2::StopReason::EndTurn);
             session.close().block_task().await?;
+            seen.iter().for_each(|(kind, _, text)| println!("{kind}: {text}"));
             Ok(())
         })
         .await?;
     Ok(())
 }
 
-/// Returns the agent's words up to the next idle state, and its stop reason.
-async fn until_idle(
-    told: &mut UnboundedReceiver<v2::SessionUpdate>,
-) -> (String, Option<v2::StopReason>) {
-    let mut said = String::new();
+/// Updates as the SDK has read them, and lines that it could not read.
+type Heard = UnboundedSender<Result<v2::SessionUpdate, String>>;
+type Told = UnboundedReceiver<Result<v2::SessionUpdate, String>>;
+/// Messages with their texts, and calls with their last status: kind, id, text.
+type Seen = Vec<(String, String, String)>;
+
+/// Adds what comes up to the end of a turn. A state may come again before the turn begins.
+async fn turn_end(told: &mut Told, seen: &mut Seen) -> v2::StopReason {
     loop {
-        match told.recv().await.expect("an update") {
-            v2::SessionUpdate::StateUpdate(v2::StateUpdate::Idle(idle)) => {
-                return (said, idle.stop_reason);
-            }
-            v2::SessionUpdate::AgentMessageChunk(chunk) => {
-                if let v2::ContentBlock::Text(text) = chunk.content {
-                    said.push_str(&text.text);
-                }
-            }
-            // Newer than this SDK's schema.
-            v2::SessionUpdate::Other(other) if other.session_update == "replay_complete" => {}
-            v2::SessionUpdate::Other(other) => panic!("no update of version 2: {other:?}"),
-            _ => {}
+        if let Some(stop) = until_idle(told, seen).await {
+            return stop;
         }
     }
 }
 
-async fn both() -> Done {
+/// Adds what comes up to the next idle state, and returns its stop reason.
+async fn until_idle(told: &mut Told, seen: &mut Seen) -> Option<v2::StopReason> {
+    loop {
+        let update = told.recv().await.expect("an update").expect("a line of version 2");
+        match &update {
+            v2::SessionUpdate::StateUpdate(v2::StateUpdate::Idle(idle)) => {
+                return idle.stop_reason.clone();
+            }
+            // Newer than this SDK's schema.
+            v2::SessionUpdate::Other(other) if other.session_update == "replay_complete" => {}
+            v2::SessionUpdate::Other(other) => panic!("no update of version 2: {other:?}"),
+            _ => add(&serde_json::to_value(&update).expect("an object"), seen),
+        }
+    }
+}
+
+fn add(update: &Value, seen: &mut Seen) {
+    let word = |name: &str| update[name].as_str().unwrap_or_default().to_owned();
+    let (kind, message, call) = (word("sessionUpdate"), word("messageId"), word("toolCallId"));
+    if message.is_empty() && call.is_empty() {
+        return;
+    }
+    let (kind, id) = (kind.trim_end_matches("_chunk").to_owned(), message + &call);
+    let at = seen.iter().position(|known| (&known.0, &known.1) == (&kind, &id));
+    let at = at.unwrap_or_else(|| {
+        seen.push((kind, id, String::new()));
+        seen.len() - 1
+    });
+    let text = &mut seen[at].2;
+    match (&update["content"], update["status"].as_str()) {
+        (_, Some(status)) => *text = status.to_owned(),
+        (Value::Array(blocks), _) if call.is_empty() => {
+            *text = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+        }
+        (block, _) => text.push_str(block["text"].as_str().unwrap_or_default()),
+    }
+    if ["tick 5", "tick 5/30"].iter().any(|tick| text.trim_end().ends_with(tick)) {
+        println!("streaming");
+    }
+}
+
+/// `acpctl acp`, whose lines are read a second time: the SDK drops those that it cannot read.
+fn over_stdio(command: &str, heard: Heard) -> Result<AcpAgent, Error> {
+    let agent = AcpAgent::from_str(command)?;
+    Ok(agent.with_debug(move |line, direction| {
+        let line: Value = match direction {
+            LineDirection::Stdout => serde_json::from_str(line).expect("JSON"),
+            LineDirection::Stdin if line.contains(r#""error""#) => panic!("refused: {line}"),
+            _ => return,
+        };
+        let params = line["params"].clone();
+        if line["method"] == "session/update"
+            && let Err(error) = serde_json::from_value::<v2::UpdateSessionNotification>(params)
+        {
+            heard.send(Err(format!("{error}: {line}"))).expect("the client listens");
+        }
+    }))
+}
+
+async fn all() -> Done {
+    let (heard, told) = unbounded_channel();
+    if let Ok(command) = std::env::var("AGENT_CMD") {
+        return talk_v2(over_stdio(&command, heard.clone())?, heard, told).await;
+    }
     talk().await?;
-    talk_v2().await
+    talk_v2(transport()?, heard, told).await
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    match tokio::time::timeout(Duration::from_secs(60), both()).await {
+    match tokio::time::timeout(Duration::from_secs(60), all()).await {
         Ok(Ok(())) => println!("PASS"),
         Ok(Err(error)) => {
             println!("FAIL {error}");
