@@ -82,6 +82,51 @@ fn prompts_are_inserted_and_answered_once() {
     assert_eq!(heard(&mut t, &late), json!([late]));
 }
 
+/// What the engine knows of a prompt.
+#[derive(Clone, Copy, Default)]
+struct Fate {
+    inserted: bool,
+    ended: bool,
+}
+
+#[test]
+fn each_order_of_events_ends_a_prompt_once() {
+    let error = json!({"jsonrpc": "2.0", "id": 9, "error": {"code": -32603, "message": "no"}});
+    let user = json!({"sessionUpdate": "user_message", "messageId": "m", "content": []});
+    let running = json!({"sessionUpdate": "state_update", "state": "running"});
+    let events = [
+        update(&user),
+        answer(9, &json!({"messageId": "m"})),
+        error,
+        update(&running),
+        update(&idle("end_turn")),
+    ];
+    let mut t = Translator::default();
+    t.to_agent(&line(&prompt(9)));
+    every_order(&t, Fate::default(), &events, 8);
+}
+
+fn every_order(before: &Translator, fate: Fate, events: &[Value], left: usize) {
+    for (at, event) in events.iter().enumerate().filter(|_| left > 0) {
+        let (mut t, mut now) = (before.clone(), fate);
+        let (is_idle, is_error) = (at == 4, at == 2);
+        for heard in heard(&mut t, event).as_array().expect("a list") {
+            if heard.get("inserted").is_some() {
+                assert!(!now.inserted && !now.ended, "{event}");
+                now.inserted = true;
+            } else if heard["id"] == 9 && !now.ended {
+                assert!(is_error || is_idle && now.inserted, "{event}");
+                now.ended = true;
+            } else {
+                // The engine knows no such request any longer.
+                assert!(heard["id"] == 9 && !is_idle, "{heard}");
+            }
+        }
+        assert!(now.ended || !(is_idle && now.inserted), "idle in a turn");
+        every_order(&t, now, events, left - 1);
+    }
+}
+
 /// The texts of the chunks that the engine hears of an update.
 fn texts(translator: &mut Translator, of: &Value) -> String {
     let heard = heard(translator, &update(of));

@@ -101,7 +101,7 @@ pub enum TalkState {
 }
 
 /// The state of a conversation with one process.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Translator {
     /// Requests to the agent whose answers depend on them.
     asked: BTreeMap<Id, Asked>,
@@ -111,7 +111,7 @@ pub struct Translator {
     questions: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Asked {
     Prompt(Prompt),
     /// The turn has ended before the agent has answered the prompt.
@@ -123,7 +123,7 @@ enum Asked {
     Closing(String),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Prompt {
     session: String,
     is_inserted: bool,
@@ -141,7 +141,7 @@ impl Prompt {
 }
 
 /// State of one session, as the agent has told it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Talk {
     messages: Messages,
     calls: Calls,

@@ -67,7 +67,7 @@ impl WorkKind {
 }
 
 /// Titles of terminals, calls and subagents, which are in other updates than the list.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Background {
     titles: LinkedHashMap<String, Titled>,
 }

@@ -20,21 +20,21 @@ const MOST: usize = 512;
 /// Bytes of a call's content that are remembered, to be shown again with more.
 const KEPT: usize = 256 << 10;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Calls {
     /// Those of this turn, and those that go on.
     shown: LinkedHashMap<String, Call>,
 }
 
 /// An update for the engine.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct CallUpdate {
     pub(super) update: Bytes,
     /// The content in it has everything that the agent has said.
     pub(super) is_whole: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Call {
     content: Vec<Item>,
     /// Bytes of the content that were shown, and those that were not.
@@ -45,7 +45,7 @@ struct Call {
     is_part: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Item {
     /// As version 1 has it.
     Plain(Bytes),

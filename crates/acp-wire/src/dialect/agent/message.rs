@@ -14,13 +14,13 @@ use crate::{locate, lossy_at};
 const MOST: usize = 256;
 
 /// The messages of a session, by kind and id: a thought and the answer behind it may share one id.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Messages {
     shown: LinkedHashMap<String, Shown>,
 }
 
 /// The part of a message that is shown.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Shown {
     bytes: usize,
     hash: DefaultHasher,

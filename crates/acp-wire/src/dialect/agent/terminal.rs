@@ -16,12 +16,12 @@ const SHOWN: usize = 16 << 10;
 /// Terminals of one session that are remembered.
 const MOST: usize = 256;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Terminals {
     all: LinkedHashMap<String, Terminal>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Terminal {
     /// The end of the output.
     output: Vec<u8>,
