@@ -52,9 +52,11 @@ impl Shown {
             text += command(&lines);
         }
         for file in call.diffs() {
-            let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&file);
+            let path = call.short(&file.path);
+            let hash =
+                BuildHasherDefault::<DefaultHasher>::default().hash_one((&path, &file.content));
             if self.diffs.insert(hash) {
-                text += diff(&Change::of(&call.short(&file.path), &file));
+                text += diff(&Change::of(&path, &file));
             }
         }
         if ends_now {
