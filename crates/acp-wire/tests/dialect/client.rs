@@ -1,6 +1,4 @@
-//! Conversions for clients of version 2: what they make is official, and nothing is lost.
-
-mod official;
+//! Conversions for clients of version 2.
 
 use acp_wire::dialect::{
     MODE_OPTION, initialized_to_v2, opened_to_v2, options_to_v2, question_to_v2, request_from_v2,
@@ -12,15 +10,10 @@ use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::to_raw_value;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-fn line(value: &Value) -> Bytes {
-    value.to_string().into()
-}
-
-fn value(line: &[u8]) -> Value {
-    serde_json::from_slice(line).expect("it is JSON")
-}
+use crate::random::{part, text_file};
+use crate::{line, official, request, update, value};
 
 #[track_caller]
 fn assert_official<T: DeserializeOwned + Serialize>(written: &Value) {
@@ -35,11 +28,6 @@ fn with_unknown(mut value: Value, places: &[&str]) -> Value {
     value
 }
 
-fn update_of(update: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "method": "session/update",
-        "params": {"sessionId": "s", "update": update}})
-}
-
 /// The cases of a file, one a line.
 fn cases(file: &str) -> impl Iterator<Item = Value> {
     file.lines().map(|case| value(case.as_bytes()))
@@ -47,24 +35,21 @@ fn cases(file: &str) -> impl Iterator<Item = Value> {
 
 #[test]
 fn updates_are_official() {
-    for case in cases(include_str!("dialect/updates.jsonl")) {
-        let (entity, update, wanted) = (case["entity"].as_u64(), &case["v1"], &case["v2"]);
-        let line_v1 = update_of(update);
+    for case in cases(include_str!("updates.jsonl")) {
+        let (entity, wanted) = (case["entity"].as_u64(), &case["v2"]);
+        let line_v1 = update(&case["v1"]);
         serde_json::from_value::<v1::SessionNotification>(line_v1["params"].clone()).expect("v1");
         let converted = update_to_v2(&line(&line_v1), entity);
         if wanted.is_null() {
-            assert_eq!(converted, None, "{update}");
+            assert_eq!(converted, None, "{case}");
             continue;
         }
         let converted = value(&converted.expect("version 2 has it"));
-        assert_eq!(converted, update_of(wanted));
+        assert_eq!(converted, update(wanted));
         assert_official::<v2::UpdateSessionNotification>(&converted["params"]);
         let places = ["", "/params", "/params/update"];
         let converted = update_to_v2(&line(&with_unknown(line_v1, &places)), entity);
-        assert_eq!(
-            converted.map(|line| value(&line)),
-            Some(with_unknown(update_of(wanted), &places))
-        );
+        assert_eq!(converted.map(|line| value(&line)), Some(with_unknown(update(wanted), &places)));
     }
     let unknown = Bytes::from_static(
         br#"{ "params" : { "update": {"sessionUpdate":"_x", "a": 1.0, "a": "\ud800"} } }"#,
@@ -74,11 +59,11 @@ fn updates_are_official() {
 
 #[test]
 fn questions_are_official() {
-    for case in cases(include_str!("dialect/questions.jsonl")) {
+    for case in cases(include_str!("questions.jsonl")) {
         let method = case["method"].as_str().expect("a method");
-        let asked = with_unknown(request(method, &case["v1"]), &["", "/params"]);
+        let asked = with_unknown(request(1, method, &case["v1"]), &["", "/params"]);
         let converted = question_to_v2(&line(&asked), 3);
-        let wanted = request(method, &case["v2"]);
+        let wanted = request(1, method, &case["v2"]);
         assert_eq!(value(&converted), with_unknown(wanted, &["", "/params"]));
         match method {
             "elicitation/create" => assert_official::<v2::CreateElicitationRequest>(&case["v2"]),
@@ -191,15 +176,11 @@ fn modes_models_and_options_are_one_list() {
     assert_eq!(opened_to_v2(&refused), refused);
 }
 
-fn request(method: &str, params: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": "1", "method": method, "params": params})
-}
-
 #[test]
 fn requests_are_official() {
-    for case in cases(include_str!("dialect/requests.jsonl")) {
+    for case in cases(include_str!("requests.jsonl")) {
         let method = case["method"][0].as_str().expect("a method");
-        let asked = with_unknown(request(method, &case["v2"]), &["", "/params"]);
+        let asked = with_unknown(request(1, method, &case["v2"]), &["", "/params"]);
         let converted = match request_from_v2(method, &line(&asked)) {
             Ok(converted) => converted,
             Err(error) => {
@@ -208,7 +189,7 @@ fn requests_are_official() {
             }
         };
         assert_eq!(case["method"][1], *converted.method, "{case}");
-        let wanted = request(&converted.method, &case["v1"]);
+        let wanted = request(1, &converted.method, &case["v1"]);
         assert_eq!(value(&converted.line), with_unknown(wanted, &["", "/params"]));
         let assert_official = match &*converted.method {
             "authenticate" => assert_official::<v1::AuthenticateRequest>,
@@ -230,7 +211,7 @@ fn requests_are_official() {
 fn patch_of(path: &str, old: Option<&str>, new: &str) -> Option<String> {
     let diff = json!({"type": "diff", "path": path, "oldText": old, "newText": new});
     let call = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "content": [diff]});
-    let converted = update_to_v2(&line(&update_of(&call)), Some(1)).expect("it has one");
+    let converted = update_to_v2(&line(&update(&call)), Some(1)).expect("it has one");
     let patch = &value(&converted)["params"]["update"]["content"][0]["patch"];
     patch["text"].as_str().map(str::to_owned)
 }
@@ -272,66 +253,7 @@ fn patches_are_as_git_writes_them() {
     assert_eq!(patch_of("/a", Some(old), old), None);
 }
 
-fn text_file() -> impl Strategy<Value = String> {
-    let line = prop::sample::select(vec!["a\n", "b\n", "\n", "-c\r\n", "\\ d\n"]);
-    let lines = prop::collection::vec(line, 0..24);
-    (lines, "[ax]?").prop_map(|(lines, last)| lines.concat() + &last)
-}
-
-/// JSON with the names that the conversions look for.
-fn update() -> impl Strategy<Value = Value> {
-    const NAMES: &[&str] = &[
-        "sessionUpdate",
-        "toolCallId",
-        "content",
-        "type",
-        "path",
-        "oldText",
-        "newText",
-        "entries",
-        "availableCommands",
-        "input",
-        "messageId",
-    ];
-    const WORDS: &[&str] = &[
-        "tool_call",
-        "agent_message_chunk",
-        "plan",
-        "diff",
-        "available_commands_update",
-        "\u{e9}",
-    ];
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<f64>().prop_map(Value::from),
-        prop::sample::select(WORDS).prop_map(Value::from),
-    ];
-    let members = |inner: BoxedStrategy<Value>| {
-        let name = prop::sample::select(NAMES).prop_map(str::to_owned);
-        prop::collection::vec((name, inner), 0..6)
-            .prop_map(|members| Value::Object(members.into_iter().collect::<Map<_, _>>()))
-    };
-    leaf.prop_recursive(4, 48, 6, move |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            members(inner.boxed()),
-        ]
-    })
-}
-
 proptest! {
-    #[test]
-    fn texts_of_chunks_survive_in_order(texts in prop::collection::vec(any::<String>(), 0..8)) {
-        let converted = texts.iter().map(|text| {
-            let chunk = json!({"sessionUpdate": "agent_thought_chunk",
-                "content": {"type": "text", "text": text}});
-            value(&update_to_v2(&line(&update_of(&chunk)), Some(1)).expect("it has one"))
-        });
-        let kept: Vec<Value> =
-            converted.map(|line| line["params"]["update"]["content"]["text"].clone()).collect();
-        prop_assert_eq!(json!(kept), json!(texts));
-    }
-
     #[test]
     fn patches_make_the_new_text(old in prop::option::of(text_file()), new in text_file()) {
         let before = old.as_deref().unwrap_or_default();
@@ -340,12 +262,12 @@ proptest! {
     }
 
     #[test]
-    fn any_update_becomes_json(update in update(), entity in any::<Option<u64>>()) {
-        if let Some(converted) = update_to_v2(&line(&update_of(&update)), entity) {
+    fn any_update_becomes_json(part in part(), entity in any::<Option<u64>>()) {
+        if let Some(converted) = update_to_v2(&line(&update(&part)), entity) {
             value(&converted);
         }
-        value(&question_to_v2(&line(&update), 1));
-        value(&initialized_to_v2(&line(&update)));
-        value(&opened_to_v2(&line(&json!({"result": update}))));
+        value(&question_to_v2(&line(&part), 1));
+        value(&initialized_to_v2(&line(&part)));
+        value(&opened_to_v2(&line(&json!({"result": part}))));
     }
 }

@@ -1,38 +1,16 @@
 //! Whole conversations with agents of version 2, cut from the traces of real ones, and random ones.
 
-mod official;
-
 use std::collections::BTreeMap;
 
 use acp_wire::dialect::{Heard, Translator, initialized_from_agent, update_to_v2};
 use agent_client_protocol_schema::{v1, v2};
-use bytes::Bytes;
 use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-fn line(value: &Value) -> Bytes {
-    value.to_string().into()
-}
-
-fn value(line: &[u8]) -> Value {
-    serde_json::from_slice(line).expect("it is JSON")
-}
-
-fn heard(translator: &mut Translator, agent: &Value) -> Vec<Value> {
-    let heard = translator.from_agent(&line(agent)).into_iter();
-    let heard = heard.filter_map(|heard| match heard {
-        Heard::Same => Some(agent.clone()),
-        Heard::Original | Heard::Echo | Heard::State(..) => None,
-        Heard::Line(line) | Heard::Part(line) => Some(value(&line)),
-        Heard::Inserted(id, _) => Some(json!({ "inserted": id })),
-        // Each state has the list.
-        Heard::Background { work, .. } if work.is_empty() => None,
-        Heard::Background { work, .. } => Some(json!({ "background": work })),
-    });
-    heard.map(without_version).collect()
-}
+use crate::random::{part, text_file, word};
+use crate::{heard, line, official, update, value};
 
 fn without_version(mut message: Value) -> Value {
     message.as_object_mut().expect("a message").remove("jsonrpc");
@@ -47,67 +25,64 @@ fn assert_official<T: DeserializeOwned + Serialize>(written: &Value) {
     );
 }
 
+fn assert_readable<T: DeserializeOwned>(written: &Value) {
+    serde_json::from_value::<T>(written.clone()).expect("the official type takes it");
+}
+
 fn assert_official_v1(message: &Value, methods: &BTreeMap<String, String>) {
-    let (params, result) = (&message["params"], &message["result"]);
     let method = message["method"].as_str();
-    match method.or_else(|| methods.get(&message["id"].to_string()).map(String::as_str)) {
-        Some("session/update") => assert_official::<v1::SessionNotification>(params),
-        Some("session/request_permission") => {
-            assert_official::<v1::RequestPermissionRequest>(params);
-        }
-        Some("elicitation/create") => assert_official::<v1::CreateElicitationRequest>(params),
-        Some("$/cancel_request") => assert_official::<v1::CancelRequestNotification>(params),
-        _ if !message["error"].is_null() => assert_official::<v1::Error>(&message["error"]),
-        Some("session/prompt") => assert_official::<v1::PromptResponse>(result),
-        Some("session/new") => assert_official::<v1::NewSessionResponse>(result),
-        Some("session/load") => assert_official::<v1::LoadSessionResponse>(result),
-        Some("session/resume") => assert_official::<v1::ResumeSessionResponse>(result),
-        Some("session/fork") => assert_official::<v1::ForkSessionResponse>(result),
-        Some("session/close") => assert_official::<v1::CloseSessionResponse>(result),
-        Some("authenticate") => assert_official::<v1::AuthenticateResponse>(result),
-        Some("logout") => assert_official::<v1::LogoutResponse>(result),
-        Some("session/set_config_option") => {
-            assert_official::<v1::SetSessionConfigOptionResponse>(result);
-        }
+    let known = method.or_else(|| methods.get(&message["id"].to_string()).map(String::as_str));
+    let assert_official = match known {
+        Some("session/update") => assert_official::<v1::SessionNotification>,
+        Some("session/request_permission") => assert_official::<v1::RequestPermissionRequest>,
+        Some("elicitation/create") => assert_official::<v1::CreateElicitationRequest>,
+        Some("$/cancel_request") => assert_official::<v1::CancelRequestNotification>,
+        _ if !message["error"].is_null() => assert_official::<v1::Error>,
+        Some("session/prompt") => assert_official::<v1::PromptResponse>,
+        Some("session/new") => assert_official::<v1::NewSessionResponse>,
+        Some("session/load") => assert_official::<v1::LoadSessionResponse>,
+        Some("session/resume") => assert_official::<v1::ResumeSessionResponse>,
+        Some("session/fork") => assert_official::<v1::ForkSessionResponse>,
+        Some("session/close") => assert_official::<v1::CloseSessionResponse>,
+        Some("authenticate") => assert_official::<v1::AuthenticateResponse>,
+        Some("logout") => assert_official::<v1::LogoutResponse>,
+        Some("session/set_config_option") => assert_official::<v1::SetSessionConfigOptionResponse>,
         // The answer has the options of version 2, too.
-        Some("session/set_mode") => {
-            serde_json::from_value::<v1::SetSessionModeResponse>(result.clone()).expect("v1");
-        }
-        Some("_auth/status_update") => {}
+        Some("session/set_mode") => assert_readable::<v1::SetSessionModeResponse>,
+        Some("_auth/status_update") => assert_readable::<Value>,
         _ => {
             let is_known = message["inserted"].is_u64() || message["background"].is_array();
-            assert!(is_known, "{message}");
+            return assert!(is_known, "{message}");
         }
-    }
+    };
+    let parts = ["params", "result", "error"];
+    assert_official(parts.iter().find_map(|part| message.get(part)).expect("a part"));
 }
 
 fn assert_official_v2(message: &Value) {
-    let params = &message["params"];
-    match message["method"].as_str() {
-        Some("session/new") => assert_official::<v2::NewSessionRequest>(params),
-        Some("session/resume") => assert_official::<v2::ResumeSessionRequest>(params),
-        Some("session/fork") => assert_official::<v2::ForkSessionRequest>(params),
-        Some("session/close") => assert_official::<v2::CloseSessionRequest>(params),
-        Some("session/prompt") => assert_official::<v2::PromptRequest>(params),
-        Some("session/cancel") => assert_official::<v2::CancelSessionNotification>(params),
-        Some("session/set_config_option") => {
-            assert_official::<v2::SetSessionConfigOptionRequest>(params);
-        }
-        Some("auth/login") => assert_official::<v2::LoginAuthRequest>(params),
-        Some("auth/logout") => assert_official::<v2::LogoutAuthRequest>(params),
-        Some("$/cancel_request") => assert_official::<v2::CancelRequestNotification>(params),
-        Some("session/update") => assert_official::<v2::UpdateSessionNotification>(params),
-        Some("session/request_permission") => {
-            assert_official::<v2::RequestPermissionRequest>(params);
-        }
-        Some("elicitation/create") => assert_official::<v2::CreateElicitationRequest>(params),
-        Some(other) => assert_eq!(other, "_auth/status_update"),
-        None => {}
-    }
+    let assert_official = match message["method"].as_str() {
+        Some("session/new") => assert_official::<v2::NewSessionRequest>,
+        Some("session/resume") => assert_official::<v2::ResumeSessionRequest>,
+        Some("session/fork") => assert_official::<v2::ForkSessionRequest>,
+        Some("session/close") => assert_official::<v2::CloseSessionRequest>,
+        Some("session/prompt") => assert_official::<v2::PromptRequest>,
+        Some("session/cancel") => assert_official::<v2::CancelSessionNotification>,
+        Some("session/set_config_option") => assert_official::<v2::SetSessionConfigOptionRequest>,
+        Some("auth/login") => assert_official::<v2::LoginAuthRequest>,
+        Some("auth/logout") => assert_official::<v2::LogoutAuthRequest>,
+        Some("$/cancel_request") => assert_official::<v2::CancelRequestNotification>,
+        Some("session/update") => assert_official::<v2::UpdateSessionNotification>,
+        Some("session/request_permission") => assert_official::<v2::RequestPermissionRequest>,
+        Some("elicitation/create") => assert_official::<v2::CreateElicitationRequest>,
+        Some(other) => return assert_eq!(other, "_auth/status_update"),
+        None => return,
+    };
+    assert_official(&message["params"]);
 }
 
 /// Lines `{"agent": MESSAGE, "heard": [MESSAGE or {"inserted": ID}]}` and
-/// `{"engine": MESSAGE, "sent": MESSAGE}`, with "same" for the same message.
+/// `{"engine": MESSAGE, "sent": MESSAGE}`, with "same" for the same message, and `"unofficial":
+/// true` for what the protocol does not have. `{"begin": CLAIM}` begins another conversation.
 fn check(conversation: &str) {
     let (mut t, mut methods) = (Translator::default(), BTreeMap::new());
     for case in conversation.lines().map(|case| value(case.as_bytes())) {
@@ -115,12 +90,18 @@ fn check(conversation: &str) {
             Value::String(_) => same,
             other => other.clone(),
         };
+        if case["begin"].is_string() {
+            (t, methods) = Default::default();
+            continue;
+        }
         if let Value::Object(_) = &case["agent"] {
             let agent = &case["agent"];
-            assert_official_v2(agent);
-            let heard = heard(&mut t, agent);
-            for message in &heard {
-                assert_official_v1(message, &methods);
+            let heard: Vec<_> = heard(&mut t, agent).into_iter().map(without_version).collect();
+            if case["unofficial"].is_null() {
+                assert_official_v2(agent);
+                for message in &heard {
+                    assert_official_v1(message, &methods);
+                }
             }
             assert_eq!(json!(heard), or_same("heard", json!([agent])), "{case}");
             continue;
@@ -137,19 +118,23 @@ fn check(conversation: &str) {
 
 #[test]
 fn claude_is_heard_as_version_1() {
-    check(include_str!("dialect/agent-claude.jsonl"));
+    check(include_str!("agent-claude.jsonl"));
 }
 
 #[test]
 fn codex_is_heard_as_version_1() {
-    check(include_str!("dialect/agent-codex.jsonl"));
+    check(include_str!("agent-codex.jsonl"));
+}
+
+#[test]
+fn unusual_agents_are_heard_as_version_1() {
+    check(include_str!("agent-unusual.jsonl"));
 }
 
 /// The content items that the engine hears for a call with this content.
 fn content(items: &Value) -> Vec<Value> {
     let call = json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "content": items});
-    let update = json!({"method": "session/update", "params": {"sessionId": "s", "update": call}});
-    let heard = heard(&mut Translator::default(), &update);
+    let heard = heard(&mut Translator::default(), &update(&call));
     assert_official_v1(&heard[0], &BTreeMap::new());
     heard[0]["params"]["update"]["content"].as_array().expect("a list").clone()
 }
@@ -230,49 +215,11 @@ literal 0
     }
 }
 
-fn text_file() -> impl Strategy<Value = String> {
-    let line = prop::sample::select(vec!["a\n", "b\n", "\n", "-c\r\n", "\\ d\n", "--- e\n"]);
-    let lines = prop::collection::vec(line, 0..24);
-    (lines, "[ax]?").prop_map(|(lines, last)| lines.concat() + &last)
-}
-
 /// Returns whether a part of the old text, replaced, makes the new one.
 fn makes(old: &str, part: &str, by: &str, new: &str) -> bool {
     let places = old.char_indices().map(|(at, _)| at).chain([old.len()]);
     let mut places = places.filter(|at| old[*at..].starts_with(part));
     places.any(|at| [&old[..at], by, &old[at + part.len()..]].concat() == new)
-}
-
-/// One of these words.
-fn word(words: &'static str) -> impl Strategy<Value = String> {
-    prop::sample::select(words.split(' ').collect::<Vec<_>>()).prop_map(str::to_owned)
-}
-
-/// JSON with the names and words of the protocol, rightly used or not.
-fn part() -> impl Strategy<Value = Value> {
-    const NAMES: &str = "sessionUpdate sessionId toolCallId terminalId messageId content type text \
-        status title name output data exitStatus changes patch path operation configOptions options \
-        category configId currentValue value plan entries availableCommands state stopReason error \
-        subject toolCall kind modeId mcpServers description input";
-    const WORDS: &str = "s c tool_call_update tool_call_content_chunk terminal_update \
-        terminal_output_chunk agent_message agent_message_chunk user_message user_message_chunk \
-        state_update idle end_turn error plan_update config_option_update \
-        available_commands_update terminal diff text tool_call command mode completed cancelled \
-        w6nDqQ== /w== \u{e9} git_patch";
-    const PATCH: &str = "--- a\n+++ a\n@@ -1 +1 @@\n-\u{e9}\n\\\n+b\n";
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<i64>().prop_map(Value::from),
-        Just(Value::from(PATCH)),
-        word(WORDS).prop_map(Value::from),
-    ];
-    leaf.prop_recursive(4, 40, 6, |inner| {
-        let members = prop::collection::vec((word(NAMES), inner.clone()), 0..8);
-        prop_oneof![
-            1 => prop::collection::vec(inner, 0..4).prop_map(Value::from),
-            3 => members.prop_map(|all| Value::Object(all.into_iter().collect::<Map<_, _>>())),
-        ]
-    })
 }
 
 /// A line, and whether it is the engine's.
@@ -290,8 +237,7 @@ fn random_line() -> impl Strategy<Value = (bool, Value)> {
                     members.entry(name).or_insert_with(|| json!(value));
                 }
             }
-            let params = json!({"sessionId": "s", "update": update});
-            (false, json!({"method": "session/update", "params": params}))
+            (false, crate::update(&update))
         }),
         1 => (any::<bool>(), id(), word(METHODS), part()).prop_map(
             |(is_engine, id, method, mut params)| {
@@ -315,8 +261,7 @@ proptest! {
     ) {
         let diff = json!({"type": "diff", "path": "/a", "oldText": old, "newText": new});
         let call = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "content": [diff]});
-        let update = json!({"method": "session/update", "params": {"sessionId": "s", "update": call}});
-        let in_2 = value(&update_to_v2(&line(&update), Some(1)).expect("it has one"));
+        let in_2 = value(&update_to_v2(&line(&update(&call)), Some(1)).expect("it has one"));
         let items = content(&in_2["params"]["update"]["content"]);
         prop_assert_eq!(items.len(), 1);
         let (old_text, new_text) = (items[0]["oldText"].as_str(), items[0]["newText"].as_str());
