@@ -8,13 +8,23 @@ use serde_json::{Value, json};
 use crate::bench::Bench;
 use crate::questions::pending;
 use crate::steps::reason;
-use crate::survival::{TOKEN, token};
+use crate::survival::token;
 use crate::version2::words;
 
 fn begun() -> (Bench, ClientId) {
-    let mut bench = Bench::with_second_agent();
+    begun_in(Bench::with_second_agent())
+}
+
+fn begun_in(mut bench: Bench) -> (Bench, ClientId) {
     let client = bench.second(&json!({}));
     bench.session(client, "s");
+    (bench, client)
+}
+
+fn in_turn() -> (Bench, ClientId) {
+    let (mut bench, client) = begun();
+    bench.inserted_turn(client, 1);
+    bench.got(client);
     (bench, client)
 }
 
@@ -79,16 +89,14 @@ fn a_client_that_comes_back_gets_the_rest_of_the_bytes() {
     bench.shims = true;
     let client = bench.second(&token());
     bench.session(client, "s");
-    let prompt = bench.start_turn(client, 1, "s", "go");
-    bench.insert(&prompt);
+    bench.inserted_turn(client, 1);
     bench.got(client);
     bench.said.clear();
     says_all(&mut bench);
     bench.reboot();
     bench.idle("end_turn");
     let said = std::mem::take(&mut bench.said);
-    let resume = json!({"sessions":{"s":4},"open":[],"asked":[],"generation":""});
-    let client = bench.second_with(&json!({"client":{"token":TOKEN,"resume":resume}}));
+    let client = bench.second_back(4, &json!([]), &json!([]));
     let got = bench.got_raw(client);
     // The position is behind the rest.
     let its = |line: &String| said.iter().find(|said| line.starts_with(&said[..said.len() - 2]));
@@ -119,10 +127,8 @@ fn a_prompt_that_the_agent_refuses_is_in_no_history() {
 
 #[test]
 fn acpd_tells_what_a_lost_agent_cannot() {
-    let (mut bench, client) = begun();
-    let prompt = bench.start_turn(client, 1, "s", "go");
-    bench.insert(&prompt);
-    bench.tell("tool_call_update", &json!({"toolCallId":"t","title":"make"}));
+    let (mut bench, client) = in_turn();
+    bench.update_call("t", &json!({"title":"make"}));
     bench.got(client);
     bench.agent_dies();
     bench.expect_words(client, ["tool_call_update t", "state_update idle error"]);
@@ -147,11 +153,9 @@ fn acpd_tells_what_a_lost_agent_cannot() {
 
 #[test]
 fn the_state_is_that_of_the_agent() {
-    let (mut bench, _) = begun();
+    let (mut bench, client) = begun();
     let join = |bench: &mut Bench| {
-        let client = bench.second(&json!({}));
-        bench.resume(client, &Value::Null);
-        let got = bench.got(client);
+        let got = bench.resumed(&Value::Null);
         let update = got.iter().find(|line| !line["params"]["update"]["state"].is_null());
         update.expect("a state")["params"]["update"].clone()
     };
@@ -161,14 +165,16 @@ fn the_state_is_that_of_the_agent() {
     bench.tell("state_update", &json!({"state":"requires_action"}));
     assert_eq!(join(&mut bench)["state"], "requires_action");
     let background = json!([{"type":"terminal","terminalId":"a"}]);
-    bench.tell("state_update", &json!({"state":"idle","background":background}));
+    bench.in_background(&background);
     let mut now = join(&mut bench);
     assert_eq!(now["background"].take(), background);
-    bench.tell("state_update", &json!({"state":"idle","background":[]}));
+    bench.in_background(&json!([]));
     let none = json!({"sessionUpdate":"state_update","state":"idle","background":[]});
     assert_eq!(join(&mut bench), none, "no list is not an empty one");
-    bench.says_running();
+    bench.tell("state_update", &json!({"state":"running","background":background}));
     bench.agent_dies();
+    let got = bench.got(client);
+    assert_eq!(got.last().expect("the end")["params"]["update"], none, "{got:?}");
     assert_eq!(join(&mut bench), none);
 }
 
@@ -207,9 +213,7 @@ fn a_question_is_shown_as_it_is_until_its_call_changes() {
 
 #[test]
 fn a_cancelled_question_is_left_to_the_agent() {
-    let (mut bench, client) = begun();
-    let prompt = bench.start_turn(client, 1, "s", "go");
-    bench.insert(&prompt);
+    let (mut bench, client) = in_turn();
     bench.agent_asks(7, "session/request_permission", &question("make"));
     bench.got(client);
     bench.cancel(client, "s");
@@ -248,21 +252,13 @@ fn an_item_is_cancelled_where_the_agent_can() {
 fn steerable() -> (Bench, ClientId) {
     let mut bench = Bench::with_second_agent();
     bench.greeting = json!({"_meta":{"steering":{"supported":true}}});
-    let client = bench.second(&json!({}));
-    bench.session(client, "s");
-    (bench, client)
+    begun_in(bench)
 }
 
 fn steer(bench: &mut Bench, client: ClientId, text: &str) -> Value {
     let params = json!({"sessionId":"s","prompt":[{"type":"text","text":text}]});
     bench.ask(client, 2, "_session/steering", &params);
     bench.heard_one("_session/steering")
-}
-
-fn turn(bench: &mut Bench, client: ClientId) {
-    let prompt = bench.start_turn(client, 1, "s", "go on");
-    bench.insert(&prompt);
-    bench.got(client);
 }
 
 fn user(id: &str, text: &str) -> Value {
@@ -293,23 +289,9 @@ fn a_refused_prompt_ends_no_other_work() {
     bench.got(client);
     bench.agent_refuses(&prompt, -32603);
     bench.expect_words(client, ["error 1"]);
-    let late = bench.second(&json!({}));
-    bench.resume(late, &Value::Null);
-    assert!(words(&bench.got(late)).contains(&"state_update running".to_owned()));
+    assert!(words(&bench.resumed(&Value::Null)).contains(&"state_update running".to_owned()));
     bench.cancel(client, "s");
     bench.heard_one("session/cancel");
-}
-
-#[test]
-fn a_message_of_other_work_is_no_insertion() {
-    let (mut bench, client) = begun();
-    bench.says_running();
-    let prompt = bench.start_turn(client, 1, "s", "go");
-    bench.tell("user_message", &user("x", "a job is over"));
-    bench.idle("end_turn");
-    bench.insert(&prompt);
-    assert_eq!(bench.answer(client, 1)["result"]["messageId"], "m");
-    assert_eq!(bench.show("s")["turn"]["state"], "working");
 }
 
 #[test]
@@ -327,8 +309,7 @@ fn a_prompt_in_the_history_is_not_sent_again() {
 
 #[test]
 fn a_question_of_work_that_goes_on_outlives_the_turn() {
-    let (mut bench, client) = begun();
-    turn(&mut bench, client);
+    let (mut bench, client) = in_turn();
     bench.agent_asks(7, "session/request_permission", &question("make"));
     let asked = bench.find(client, "session/request_permission");
     let background = json!([{"type":"tool_call","toolCallId":"t"}]);
@@ -337,17 +318,6 @@ fn a_question_of_work_that_goes_on_outlives_the_turn() {
     assert_eq!(bench.heard(), Vec::<Value>::new());
     bench.select(client, &asked, "yes");
     assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "yes");
-}
-
-#[test]
-fn background_ends_with_the_process() {
-    let (mut bench, client) = begun();
-    let background = json!([{"type":"terminal","terminalId":"a"}]);
-    bench.tell("state_update", &json!({"state":"idle","background":background}));
-    bench.got(client);
-    bench.agent_dies();
-    let is_empty = |line: &Value| line["params"]["update"]["background"] == json!([]);
-    assert!(bench.got(client).iter().any(is_empty));
 }
 
 #[test]
@@ -371,8 +341,7 @@ fn a_refused_prompt_is_not_continued_after_a_limit() {
     let mut bench = Bench::with_second_agent();
     bench.change(|profile| profile.on_limit = OnLimit::Wait);
     bench.reboot();
-    let client = bench.second(&json!({}));
-    bench.session(client, "s");
+    let (mut bench, client) = begun_in(bench);
     let prompt = bench.start_turn(client, 1, "s", "go");
     let limit = json!({"error":{"type":"usage_limit_reached","resets_in_seconds":3600}});
     let error = json!({"code":-32603,"message":"limit","data":limit});
@@ -395,7 +364,8 @@ fn who_leaves_gets_the_answer_to_its_prompt_before() {
 #[test]
 fn user_messages_are_shown_once() {
     let (mut bench, client) = steerable();
-    turn(&mut bench, client);
+    bench.inserted_turn(client, 1);
+    bench.got(client);
     let asked = steer(&mut bench, client, "the red");
     bench.tell("user_message", &user("n", "the red"));
     bench.agent_answers(&asked, &json!({"outcome":"injected"}));
@@ -410,8 +380,7 @@ fn user_messages_are_shown_once() {
     bench.tell("user_message_chunk", &chunk("m"));
     bench.expect_words(client, ["user_message_chunk m", "result 1"]);
 
-    let (mut bench, client) = begun();
-    turn(&mut bench, client);
+    let (mut bench, client) = in_turn();
     bench.tell("user_message_chunk", &chunk("n"));
     bench.expect_words(client, ["user_message_chunk n"]);
 }
@@ -421,9 +390,9 @@ fn a_session_that_was_deleted_while_it_worked_comes_back_idle() {
     let mut bench = Bench::with_second_agent();
     bench.configure(|config| config.keep_deleted = 3_600_000);
     bench.shims = true;
-    let client = bench.second(&json!({}));
-    bench.session(client, "s");
-    turn(&mut bench, client);
+    let (mut bench, client) = begun_in(bench);
+    bench.inserted_turn(client, 1);
+    bench.got(client);
     bench.idle("end_turn");
     bench.says_running();
     bench.command("_acpd/session/remove", &json!({"session":"s"}));
@@ -436,35 +405,22 @@ fn a_session_that_was_deleted_while_it_worked_comes_back_idle() {
     let resume = bench.heard_one("session/resume");
     bench.agent_answers(&resume, &json!({}));
     bench.reboot();
-    let client = bench.second(&json!({}));
-    bench.resume(client, &Value::Null);
-    assert!(words(&bench.got(client)).contains(&"state_update idle".to_owned()));
-}
-
-#[test]
-fn a_session_that_waits_for_a_person_is_at_work() {
-    let (mut bench, _) = begun();
-    bench.says_running();
-    bench.tell("state_update", &json!({"state":"requires_action"}));
-    assert_eq!(bench.leases.last(), Some(&true));
+    assert!(words(&bench.resumed(&Value::Null)).contains(&"state_update idle".to_owned()));
 }
 
 #[test]
 fn a_history_keeps_what_clears_and_what_replaces() {
-    let (mut bench, client) = begun();
-    turn(&mut bench, client);
+    let (mut bench, _) = in_turn();
     let updates = [
-        json!({"toolCallId":"t","title":"make","_meta":{"v":{"x":1}}}),
-        json!({"toolCallId":"t","_meta":{"v":{"y":2}}}),
-        json!({"toolCallId":"t","title":null}),
+        json!({"title":"make","_meta":{"v":{"x":1}}}),
+        json!({"_meta":{"v":{"y":2}}}),
+        json!({"title":null}),
     ];
     for update in &updates {
-        bench.tell("tool_call_update", update);
+        bench.update_call("t", update);
     }
     bench.idle("end_turn");
-    let late = bench.second(&json!({}));
-    bench.resume(late, &json!({"type":"start"}));
-    let got = bench.got(late);
+    let got = bench.resumed(&json!({"type":"start"}));
     let shown = got.iter().filter(|line| line["params"]["update"]["toolCallId"] == "t");
     let last = shown.map(|line| &line["params"]["update"]).collect::<Vec<_>>();
     assert_eq!(last[1]["_meta"]["v"], json!({"y":2}));
@@ -473,8 +429,7 @@ fn a_history_keeps_what_clears_and_what_replaces() {
 
 #[test]
 fn a_cancelled_subagent_takes_its_questions_back_itself() {
-    let (mut bench, client) = begun();
-    turn(&mut bench, client);
+    let (mut bench, client) = in_turn();
     let child = json!({"sessionId":"c","state":{"state":"running"},"capabilities":{"cancel":{}}});
     bench.tell("subagent_update", &child);
     let mut asked = question("make");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::bench::{Bench, words};
 use crate::questions::pending;
 use crate::steps::{reason, selected};
-use crate::survival::{back, stop_reason};
+use crate::survival::{TOKEN, back, come_back, stop_reason, token};
 
 impl Bench {
     /// Processes speak version 2.
@@ -40,10 +40,27 @@ impl Bench {
         self.agent_answers(prompt, &json!({"messageId":"m"}));
         self.says_running();
     }
+
+    /// Starts a turn whose prompt is in the agent's history.
+    pub(crate) fn inserted_turn(&mut self, client: ClientId, id: u64) {
+        let prompt = self.start_turn(client, id, "s", "go");
+        self.insert(&prompt);
+    }
+
+    /// The session does this next to its turns.
+    pub(crate) fn in_background(&mut self, items: &Value) {
+        self.tell("state_update", &json!({"state":"idle","background":items}));
+    }
 }
 
 fn begun() -> (Bench, ClientId) {
     Bench::with_second_agent().with_begun()
+}
+
+fn in_turn() -> (Bench, ClientId) {
+    let (mut bench, client) = begun();
+    bench.inserted_turn(client, 1);
+    (bench, client)
 }
 
 /// The `initialize` that a process gets, of an agent with this choice.
@@ -107,9 +124,7 @@ fn who_refuses_version_2_is_asked_for_version_1_once() {
 
 #[test]
 fn the_answer_to_a_prompt_is_not_its_end() {
-    let (mut bench, client) = begun();
-    let prompt = bench.start_turn(client, 1, "s", "go");
-    bench.insert(&prompt);
+    let (mut bench, client) = in_turn();
     bench.chunk("s", "hm");
     bench.expect(client, ["agent_message_chunk"]);
     assert_eq!(bench.show("s")["turn"]["state"], "working");
@@ -144,25 +159,11 @@ fn the_answer_to_a_prompt_is_not_its_end() {
 }
 
 #[test]
-fn a_turn_may_end_before_the_answer_to_its_prompt() {
-    let (mut bench, client) = begun();
-    let prompt = bench.start_turn(client, 1, "s", "go");
-    let block = json!({"type":"text","text":"go"});
-    bench.says_running();
-    bench.tell("user_message_chunk", &json!({"messageId":"m","content":block}));
-    bench.idle("end_turn");
-    assert_eq!(stop_reason(&bench.got(client), 1), "end_turn");
-    bench.agent_answers(&prompt, &json!({"messageId":"m"}));
-    assert_eq!(bench.got(client), Vec::<Value>::new());
-    assert_eq!(bench.notes, Vec::<String>::new());
-}
-
-#[test]
 fn the_next_daemon_knows_what_an_answer_means() {
     for is_inserted in [true, false] {
         let mut bench = Bench::with_second_agent();
         bench.shims = true;
-        let client = bench.client(&crate::survival::token());
+        let client = bench.client(&token());
         bench.session(client, "s");
         let prompt = bench.start_turn(client, 1, "s", "go");
         if is_inserted {
@@ -186,10 +187,8 @@ fn the_next_daemon_knows_what_an_answer_means() {
 fn a_question_is_asked_in_the_version_of_each_client() {
     let (mut bench, first) = begun();
     let second = bench.second(&json!({}));
-    bench.ask(second, "resume", "session/resume", &json!({"sessionId":"s","cwd":"/w"}));
-    bench.got(second);
-    let prompt = bench.start_turn(first, 1, "s", "go");
-    bench.insert(&prompt);
+    bench.join(second, "s");
+    bench.inserted_turn(first, 1);
     let call = json!({"toolCallId":"t","title":"make","kind":"execute","status":"pending"});
     bench.tell("tool_call_update", &call);
     bench.got(first);
@@ -216,9 +215,10 @@ fn a_question_is_asked_in_the_version_of_each_client() {
 }
 
 #[test]
-fn options_are_modes_too() {
+fn options_are_modes_too_also_for_the_next_daemon() {
     let mut bench = Bench::with_second_agent();
-    let client = bench.plain();
+    bench.shims = true;
+    let client = bench.client(&json!({"client":{"token":TOKEN}}));
     let option = |current: &str| {
         let choices = json!([{"value":"ask","name":"Ask"},{"value":"code","name":"Code"}]);
         json!([{"configId":"how","name":"Mode","category":"mode","type":"select",
@@ -237,40 +237,22 @@ fn options_are_modes_too() {
         json!({"sessionId":"s","configOptions":option("ask"),"availableCommands":commands});
     bench.agent_answers(&new, &result);
     let got = bench.got(client);
-    assert_eq!(words(&got), ["result 1", "available_commands_update"]);
-    assert_eq!(got[0]["result"]["modes"]["currentModeId"], "ask");
-    assert_eq!(got[0]["result"]["configOptions"][0]["id"], "how");
+    let opened = "_acpd/client/received, result 1, _acpd/caught_up, available_commands_update";
+    assert_eq!(words(&got).join(", "), opened);
+    assert_eq!(got[1]["result"]["modes"]["currentModeId"], "ask");
+    assert_eq!(got[1]["result"]["configOptions"][0]["id"], "how");
 
+    bench.reboot();
+    let resume = json!({"sessions":{"s":0},"open":[],"asked":[]});
+    let (client, _) = come_back(&mut bench, &resume);
     bench.ask(client, 2, "session/set_mode", &json!({"sessionId":"s","modeId":"code"}));
     let set = bench.heard_one("session/set_config_option");
     let wanted = json!({"sessionId":"s","configId":"how","type":"id","value":"code"});
     assert_eq!(set["params"], wanted);
+    bench.got(client);
     bench.tell("config_option_update", &json!({"configOptions":option("code")}));
     bench.agent_answers(&set, &json!({"configOptions":option("code")}));
-    let got = bench.got(client);
-    assert_eq!(words(&got), ["config_option_update", "current_mode_update", "result 2"]);
-}
-
-#[test]
-fn a_session_comes_back_without_a_replay() {
-    let (mut bench, client) = begun();
-    let prompt = bench.start_turn(client, 1, "s", "go");
-    bench.insert(&prompt);
-    bench.agent_dies();
-    assert_eq!(reason(&bench.answer(client, 1)), "agent_exited");
-    bench.prompt(client, &json!(2), "s", "more");
-    let resume = bench.heard_one("session/resume");
-    assert_eq!(resume["params"].get("replayFrom"), None);
-    bench.agent_answers(&resume, &json!({}));
-    let prompt = bench.heard_one("session/prompt");
-    bench.insert(&prompt);
-    bench.idle("end_turn");
-    assert_eq!(stop_reason(&bench.got(client), 2), "end_turn");
-}
-
-/// The session does this beside its turns.
-fn in_background(bench: &mut Bench, items: &Value) {
-    bench.tell("state_update", &json!({"state":"idle","background":items}));
+    bench.expect(client, ["config_option_update", "current_mode_update", "result 2"]);
 }
 
 #[test]
@@ -282,7 +264,7 @@ fn work_in_the_background_is_shown_kept_and_ended() {
     bench.tell("terminal_update", &terminal("b", &cancel));
     bench.tell("terminal_update", &terminal("b", &Value::Null));
     let item = |id: &str| json!({"type":"terminal","terminalId":id});
-    in_background(&mut bench, &json!([item("a"), item("b"), {"type":"later"}]));
+    bench.in_background(&json!([item("a"), item("b"), {"type":"later"}]));
     let a = json!({"kind":"terminal","id":"a","title":"make a","canBeCancelled":true});
     let b = json!({"kind":"terminal","id":"b","title":"make b"});
     assert_eq!(bench.show("s")["background"], json!([a, b]));
@@ -294,12 +276,14 @@ fn work_in_the_background_is_shown_kept_and_ended() {
     bench.reboot();
     assert_eq!(bench.show("s")["background"], json!([a, b]));
     let cancel = json!({"session":"s","background":true});
+    let tool = bench.open_under_agent();
+    assert_eq!(reason(&bench.call(tool, "_acpd/session/cancel", &cancel)), "under_agent");
     let done = &bench.command("_acpd/session/cancel", &cancel)["result"];
     assert_eq!(done["background"], 1);
     let asked = bench.heard_one("terminal/cancel");
     assert_eq!(asked["params"], json!({"sessionId":"s","terminalId":"a"}));
     bench.agent_answers(&asked, &json!({}));
-    in_background(&mut bench, &json!([item("b")]));
+    bench.in_background(&json!([item("b")]));
     assert_eq!(bench.show("s")["background"][0]["id"], "b");
     bench.agent_dies();
     assert_eq!(bench.show("s").get("background"), None);
@@ -312,16 +296,13 @@ fn work_in_the_background_is_shown_kept_and_ended() {
 
 #[test]
 fn a_call_may_go_on_when_its_turn_has_ended() {
-    let (mut bench, client) = begun();
-    let prompt = bench.start_turn(client, 1, "s", "go");
-    bench.insert(&prompt);
-    let call = json!({"toolCallId":"t","title":"make","status":"in_progress"});
-    bench.tell("tool_call_update", &call);
+    let (mut bench, client) = in_turn();
+    bench.update_call("t", &json!({"title":"make","status":"in_progress"}));
     bench.idle("end_turn");
     bench.got(client);
-    bench.tell("tool_call_update", &json!({"toolCallId":"t","status":"completed"}));
+    bench.update_call("t", &json!({"status":"completed"}));
     bench.expect(client, ["tool_call_update"]);
-    bench.tell("tool_call_update", &json!({"toolCallId":"u","title":"test"}));
+    bench.update_call("u", &json!({"title":"test"}));
     bench.got(client);
     bench.agent_dies();
     let got = bench.got(client);
@@ -341,9 +322,8 @@ fn a_call_that_never_ends_counts_while_it_says_something() {
         bench.second_agent = true;
         let client = bench.noticed();
         bench.session(client, "s");
-        let prompt = bench.start_turn(client, 1, "s", "go");
-        bench.insert(&prompt);
-        bench.tell("tool_call_update", &json!({"toolCallId":"t","title":"make"}));
+        bench.inserted_turn(client, 1);
+        bench.update_call("t", &json!({"title":"make"}));
         bench.idle("end_turn");
         bench.leave(client);
         let output = json!({"type":"content","content":{"type":"text","text":"more"}});
@@ -365,14 +345,15 @@ fn an_agent_that_works_without_a_prompt_is_not_stopped_for_idleness() {
     bench.leave(client);
     let works = [
         json!({"state":"running"}),
+        json!({"state":"requires_action"}),
         json!({"state":"idle","background":[{"type":"terminal","terminalId":"a"}]}),
     ];
     for state in works {
         bench.tell("state_update", &state);
         bench.pass(60 * 60_000);
-        assert_eq!(bench.stops, []);
+        assert_eq!((bench.stops.len(), bench.leases.last()), (0, Some(&true)));
     }
-    bench.tell("state_update", &json!({"state":"idle","background":[]}));
+    bench.in_background(&json!([]));
     bench.pass(60 * 60_000);
     assert_ne!(bench.stops, []);
 }
@@ -380,12 +361,10 @@ fn an_agent_that_works_without_a_prompt_is_not_stopped_for_idleness() {
 #[test]
 fn a_call_of_an_earlier_turn_hides_no_silence() {
     let (mut bench, client) = Bench::with_second_agent().with_noticed();
-    let prompt = bench.start_turn(client, 1, "s", "go");
-    bench.insert(&prompt);
-    bench.tell("tool_call_update", &json!({"toolCallId":"t","title":"make"}));
+    bench.inserted_turn(client, 1);
+    bench.update_call("t", &json!({"title":"make"}));
     bench.idle("end_turn");
-    let prompt = bench.start_turn(client, 2, "s", "more");
-    bench.insert(&prompt);
+    bench.inserted_turn(client, 2);
     bench.got(client);
     bench.pass(600_000);
     let got = bench.got(client);
@@ -425,36 +404,14 @@ fn a_turn_ends_whatever_the_agent_says() {
 
 #[test]
 fn the_next_daemon_knows_that_a_given_up_prompt_is_inserted() {
-    let (mut bench, client) = begun();
+    let (mut bench, client) = in_turn();
     bench.shims = true;
-    let prompt = bench.start_turn(client, 1, "s", "go");
-    bench.insert(&prompt);
     bench.ask(client, 7, "_acpd/session/close", &json!({"session":"s"}));
     bench.got(client);
     bench.reboot();
     bench.idle("cancelled");
     bench.pass(60_000);
     assert_eq!(bench.stops, [], "it has ended the turn");
-}
-
-#[test]
-fn the_next_daemon_knows_which_option_is_the_mode() {
-    let mut bench = Bench::with_second_agent();
-    bench.shims = true;
-    let client = bench.client(&crate::survival::token());
-    bench.ask(client, 1, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
-    let new = bench.heard_one("session/new");
-    let choices = json!([{"value":"ask","name":"Ask"},{"value":"code","name":"Code"}]);
-    let option = json!({"configId":"how","name":"Mode","category":"mode","type":"select",
-        "currentValue":"ask","options":choices});
-    bench.agent_answers(&new, &json!({"sessionId":"s","configOptions":[option]}));
-    bench.got(client);
-    bench.reboot();
-    let resume = json!({"sessions":{"s":0},"open":[],"asked":[]});
-    let (client, _) = crate::survival::come_back(&mut bench, &resume);
-    bench.ask(client, 2, "session/set_mode", &json!({"sessionId":"s","modeId":"code"}));
-    let set = bench.heard_one("session/set_config_option");
-    assert_eq!(set["params"]["configId"], "how");
 }
 
 /// The agent asks for this permission, and the question is listed so.
@@ -467,9 +424,7 @@ fn listed(bench: &mut Bench, id: u64, subject: &Value) -> Value {
 
 #[test]
 fn a_question_without_a_call_has_nothing_of_another_one() {
-    let (mut bench, client) = begun();
-    let prompt = bench.start_turn(client, 1, "s", "go");
-    bench.insert(&prompt);
+    let (mut bench, _) = in_turn();
     let first = listed(&mut bench, 7, &json!({"type":"command","command":"ls","cwd":"/w"}));
     assert_eq!(first["shown"]["commands"], json!(["ls"]), "{first:#}");
     let second = listed(&mut bench, 8, &json!({"type":"_pay","amount":5}));
@@ -479,28 +434,12 @@ fn a_question_without_a_call_has_nothing_of_another_one() {
 
 #[test]
 fn a_question_about_a_call_of_an_earlier_turn_is_not_understood() {
-    let (mut bench, client) = begun();
-    let prompt = bench.start_turn(client, 1, "s", "go");
-    bench.insert(&prompt);
+    let (mut bench, _) = in_turn();
     let input = json!({"command":"rm -r /"});
-    let call = json!({"toolCallId":"t","title":"make","status":"in_progress","rawInput":input});
-    bench.tell("tool_call_update", &call);
+    bench.update_call("t", &json!({"title":"make","status":"in_progress","rawInput":input}));
     bench.idle("end_turn");
-    bench.got(client);
     let call = json!({"toolCallId":"t","title":"make","kind":"execute"});
     let asked = listed(&mut bench, 7, &json!({"type":"tool_call","toolCall":call}));
     let unclear = asked["shown"]["unclear"].as_array();
     assert!(unclear.is_some_and(|unclear| !unclear.is_empty()), "{asked:#}");
-}
-
-#[test]
-fn a_program_under_another_agent_ends_no_work() {
-    let (mut bench, _) = begun();
-    bench.tell("terminal_update", &json!({"terminalId":"a","capabilities":{"cancel":{}}}));
-    in_background(&mut bench, &json!([{"type":"terminal","terminalId":"a"}]));
-    let tool = bench.open_under_agent();
-    let cancel = json!({"session":"s","background":true});
-    let refused = bench.call(tool, "_acpd/session/cancel", &cancel);
-    assert_eq!(reason(&refused), "under_agent");
-    assert_eq!(bench.heard(), Vec::<Value>::new());
 }

@@ -50,6 +50,12 @@ impl Bench {
         client
     }
 
+    /// The client with the token connects again: lines that it has seen, open requests, questions.
+    pub(crate) fn second_back(&mut self, seen: u64, open: &Value, asked: &Value) -> ClientId {
+        let resume = json!({"generation":"","sessions":{"s":seen},"open":open,"asked":asked});
+        self.second_with(&json!({"client":{"token":TOKEN,"resume":resume}}))
+    }
+
     #[track_caller]
     pub(crate) fn expect_words<const N: usize>(
         &mut self,
@@ -66,6 +72,13 @@ impl Bench {
         self.ask(client, "resume", "session/resume", &params);
     }
 
+    /// Returns what a further client gets that resumes the session.
+    pub(crate) fn resumed(&mut self, from: &Value) -> Vec<Value> {
+        let client = self.second(&json!({}));
+        self.resume(client, from);
+        self.got(client)
+    }
+
     pub(crate) fn keyed_prompt(&mut self, client: ClientId, id: u64, key: &str, text: &str) {
         let prompt = json!([{"type":"text","text":text}]);
         let params = json!({"sessionId":"s","prompt":prompt,"idempotencyKey":key});
@@ -76,6 +89,14 @@ impl Bench {
 fn begun() -> (Bench, ClientId) {
     let mut bench = Bench::new();
     let client = bench.second(&json!({}));
+    bench.session(client, "s");
+    (bench, client)
+}
+
+/// A client with a token, which comes back when the daemon dies.
+fn with_token() -> (Bench, ClientId) {
+    let mut bench = Bench::with_shims();
+    let client = bench.second(&json!({"client":{"token":TOKEN}}));
     bench.session(client, "s");
     (bench, client)
 }
@@ -181,8 +202,6 @@ fn a_resumed_session_is_replayed_up_to_its_state() {
     bench.start_turn(client, 2, "s", "on");
     bench.chunk("s", "well");
     let live = bench.got(client);
-    let other = bench.second(&json!({}));
-    bench.resume(other, &json!({"type":"start"}));
     let replay = [
         "user_message_chunk acpd-2",
         "user_message_chunk acpd-5",
@@ -191,7 +210,8 @@ fn a_resumed_session_is_replayed_up_to_its_state() {
         "state_update running",
         "result \"resume\"",
     ];
-    let replayed = bench.expect_words(other, replay);
+    let replayed = bench.resumed(&json!({"type":"start"}));
+    assert_eq!(words(&replayed), replay);
     let of = |lines: &[Value]| -> Vec<Value> {
         let lines = lines.iter().filter(|line| word(line).ends_with("_chunk"));
         lines.cloned().collect()
@@ -325,18 +345,13 @@ fn the_mode_is_an_option() {
 
 #[test]
 fn a_client_that_comes_back_gets_what_it_missed_and_the_state() {
-    let mut bench = Bench::with_shims();
-    let token = json!({"client":{"token":TOKEN}});
-    let client = bench.second(&token);
-    bench.session(client, "s");
+    let (mut bench, client) = with_token();
     bench.start_turn(client, 1, "s", "go");
     bench.got(client);
-    bench.feed(Input::Client(client, ClientEvent::Closed));
+    bench.leave(client);
     bench.chunk("s", "well");
     bench.reboot();
-    let generation = &bench.snapshot.generation;
-    let resume = json!({"generation":generation,"sessions":{"s":2},"open":[],"asked":[]});
-    let client = bench.second_with(&json!({"client":{"token":TOKEN,"resume":resume}}));
+    let client = bench.second_back(2, &json!([]), &json!([]));
     let back = [
         "result \"init\"",
         "agent_message_chunk acpd-3",
@@ -349,11 +364,7 @@ fn a_client_that_comes_back_gets_what_it_missed_and_the_state() {
 
 #[test]
 fn message_continues_after_a_restart() {
-    let mut bench = Bench::with_shims();
-    let token = json!({"client":{"token":TOKEN}});
-    let client = bench.second_with(&token);
-    bench.got(client);
-    bench.session(client, "s");
+    let (mut bench, client) = with_token();
     bench.start_turn(client, 1, "s", "go");
     let say = |bench: &mut Bench, id: &str| {
         let content = json!({"type":"text","text":"well"});
@@ -363,11 +374,9 @@ fn message_continues_after_a_restart() {
     };
     say(&mut bench, "m");
     bench.got(client);
-    bench.feed(Input::Client(client, ClientEvent::Closed));
+    bench.leave(client);
     bench.reboot();
-    let generation = &bench.snapshot.generation;
-    let resume = json!({"generation":generation,"sessions":{"s":3},"open":[],"asked":[]});
-    let client = bench.second_with(&json!({"client":{"token":TOKEN,"resume":resume}}));
+    let client = bench.second_back(3, &json!([]), &json!([]));
     bench.got(client);
     say(&mut bench, "m");
     say(&mut bench, "n");
@@ -376,30 +385,21 @@ fn message_continues_after_a_restart() {
 
 #[test]
 fn a_prompt_that_waits_over_a_restart_is_answered_in_its_version() {
-    let mut bench = Bench::with_shims();
-    let token = json!({"client":{"token":TOKEN}});
-    let client = bench.second(&token);
-    bench.session(client, "s");
+    let (mut bench, client) = with_token();
     let prompt = bench.start_turn(client, 1, "s", "go");
     bench.prompt(client, &json!(2), "s", "next");
-    bench.feed(Input::Client(client, ClientEvent::Closed));
+    bench.leave(client);
     bench.reboot();
     // The client is away when its prompt begins.
     bench.end_turn(&prompt);
     bench.heard_one("session/prompt");
-    let generation = &bench.snapshot.generation;
-    let resume = json!({"generation":generation,"sessions":{"s":3},"open":[2],"asked":[]});
-    let client = bench.second_with(&json!({"client":{"token":TOKEN,"resume":resume}}));
+    let client = bench.second_back(3, &json!([2]), &json!([]));
     assert_eq!(bench.answer(client, 2)["result"]["messageId"], "acpd-5");
 }
 
 #[test]
 fn a_change_of_state_is_told_to_a_client_that_was_behind_or_away() {
-    let mut bench = Bench::with_shims();
-    let token = json!({"client":{"token":TOKEN}});
-    let client = bench.second_with(&token);
-    bench.got(client);
-    bench.session(client, "s");
+    let (mut bench, client) = with_token();
     let other = bench.joined("s");
     bench.start_turn(client, 1, "s", "go");
     bench.got(client);
@@ -410,13 +410,11 @@ fn a_change_of_state_is_told_to_a_client_that_was_behind_or_away() {
         ["session/request_permission", "config_option_update", "state_update requires_action"];
     let question = bench.expect_words(client, told)[0]["id"].clone();
 
-    bench.feed(Input::Client(client, ClientEvent::Closed));
+    bench.leave(client);
     let asked = bench.got(other).pop().expect("a question");
     bench.select(other, &asked, "y");
-    let (generation, head) = (&bench.snapshot.generation, bench.journal_words().len());
-    let resume =
-        json!({"generation":generation,"sessions":{"s":head},"open":[],"asked":[question]});
-    let client = bench.second_with(&json!({"client":{"token":TOKEN,"resume":resume}}));
+    let head = bench.journal_words().len() as u64;
+    let client = bench.second_back(head, &json!([]), &json!([question]));
     let told = [
         "result \"init\"",
         "$/cancel_request",
@@ -487,8 +485,6 @@ fn lines_from_before_there_were_entities_are_replayed() {
     for row in bench.journal.values_mut().flatten() {
         row.entity = None;
     }
-    let other = bench.second(&json!({}));
-    bench.resume(other, &json!({"type":"start"}));
     let replay = [
         "user_message_chunk acpd-2",
         "agent_message_chunk acpd-4",
@@ -497,5 +493,5 @@ fn lines_from_before_there_were_entities_are_replayed() {
         "state_update idle",
         "result \"resume\"",
     ];
-    bench.expect_words(other, replay);
+    assert_eq!(words(&bench.resumed(&json!({"type":"start"}))), replay);
 }
