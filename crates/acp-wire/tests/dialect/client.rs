@@ -73,107 +73,42 @@ fn questions_are_official() {
 }
 
 #[test]
-fn the_initialize_result_is_official() {
-    let result = json!({
-        "protocolVersion": 1,
-        "agentInfo": {"name": "a", "title": "A", "version": "1"},
-        "agentCapabilities": {
-            "loadSession": true,
-            "promptCapabilities": {"image": true, "audio": false, "_meta": {"a": 1}},
-            "mcpCapabilities": {"http": true, "sse": true, "acp": false},
-            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "fork": {},
-                "delete": null, "systemPrompt": {"mode": {"override": {}}}},
-            "auth": {"logout": {}, "status": {}},
-            "providers": {},
-            "_meta": {"_acpd": {"b": true}},
-        },
-        "authMethods": [
-            {"id": "key", "name": "Key", "_meta": {"c": 1}},
-            {"type": "terminal", "id": "tty", "name": "T", "args": ["x"], "env": {"A": "1", "B": "2"}},
-            {"type": "env_var", "id": "var", "name": "V"},
-        ],
-        "_meta": {"steering": {"supported": true}},
-    });
-    let wanted = json!({
-        "protocolVersion": 2,
-        "info": {"name": "a", "title": "A", "version": "1"},
-        "capabilities": {
-            "session": {
-                "prompt": {"image": {}, "_meta": {"a": 1}},
-                "mcp": {"stdio": {}, "http": {}},
-                "fork": {}, "delete": null, "systemPrompt": {"mode": {"override": {}}},
-            },
-            "auth": {"status": {}},
-            "providers": {},
-            "_meta": {"_acpd": {"b": true}},
-        },
-        "authMethods": [
-            {"type": "agent", "methodId": "key", "name": "Key", "_meta": {"c": 1}},
-            {"type": "terminal", "methodId": "tty", "name": "T", "args": ["x"],
-                "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]},
-        ],
-        "_meta": {"steering": {"supported": true}},
-    });
-    let converted = value(&initialized_to_v2(&line(&result)));
-    assert_eq!(converted, wanted);
-    assert_official::<v2::InitializeResponse>(&converted);
-    let places = |info, capabilities| ["", info, capabilities, "/authMethods/0"];
-    let more = line(&with_unknown(result, &places("/agentInfo", "/agentCapabilities")));
-    assert_eq!(
-        value(&initialized_to_v2(&more)),
-        with_unknown(wanted, &places("/info", "/capabilities"))
-    );
-    let bare = value(&initialized_to_v2(&line(&json!({"protocolVersion": 1}))));
-    assert_eq!(bare["info"], json!({"name": "agent", "version": ""}));
-    assert_official::<v2::InitializeResponse>(&bare);
+fn answers_are_official() {
+    for case in cases(include_str!("answers.jsonl")) {
+        let converted = if case["method"] == "initialize" {
+            value(&initialized_to_v2(&line(&case["v1"])))
+        } else {
+            let answer = json!({"jsonrpc": "2.0", "id": 1, "result": case["v1"]});
+            value(&opened_to_v2(&line(&answer)))["result"].take()
+        };
+        assert_eq!(converted, case["v2"]);
+        match case["method"].as_str() {
+            _ if case["unofficial"] == true => {}
+            Some("initialize") => assert_official::<v2::InitializeResponse>(&converted),
+            _ => assert_official::<v2::NewSessionResponse>(&converted),
+        }
+    }
+    let refused = line(&json!({"id": 1, "error": {"code": 1, "message": "no"}}));
+    assert_eq!(opened_to_v2(&refused), refused);
 }
 
 #[test]
-fn modes_models_and_options_are_one_list() {
-    let modes = json!({"currentModeId": "ask", "_meta": {"a": 1},
-        "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "go", "name": "Go"}]});
-    let models = json!({"currentModelId": "m", "availableModels": [{"modelId": "m", "name": "M"}]});
-    let choices = json!([{"group": "g", "name": "G", "options": [{"value": "x", "name": "X"}]}]);
-    let options = json!([
-        {"id": "effort", "name": "E", "type": "select", "currentValue": "x", "options": choices},
-        {"id": "fast", "name": "F", "type": "boolean", "currentValue": false}]);
-    let opened = |result: &Value| {
-        let answer = json!({"jsonrpc": "2.0", "id": 1, "result": result});
-        let converted = value(&opened_to_v2(&line(&answer)));
-        assert_official::<v2::NewSessionResponse>(&converted["result"]);
-        converted["result"].clone()
-    };
-    let mode = |current| {
-        json!({"configId": MODE_OPTION, "name": "Mode", "category": "mode", "type": "select",
-            "currentValue": current, "_meta": {"a": 1},
-            "options": [{"value": "ask", "name": "Ask"}, {"value": "go", "name": "Go"}]})
-    };
-    let model = json!({"configId": "model", "name": "Model", "category": "model", "type": "select",
-        "currentValue": "m", "options": [{"value": "m", "name": "M"}]});
-    let groups = json!([{"groupId": "g", "name": "G", "options": [{"value": "x", "name": "X"}]}]);
-    let effort = json!({"configId": "effort", "name": "E", "type": "select", "currentValue": "x",
-        "options": groups});
-    let fast = json!({"configId": "fast", "name": "F", "type": "boolean", "currentValue": false});
-    let all = json!({"sessionId": "s", "modes": modes, "models": models, "configOptions": options});
-    assert_eq!(
-        opened(&all),
-        json!({"sessionId": "s", "configOptions": [mode("ask"), model, effort, fast]})
-    );
-    assert_eq!(
-        opened(&json!({"sessionId": "s", "modes": null})),
-        json!({"sessionId": "s", "configOptions": []})
-    );
+fn a_mode_in_force_is_an_option() {
     let raw = |value: &Value| to_raw_value(value).expect("it serializes");
-    let listed = |options: &Value| {
-        value(options_to_v2(Some(&raw(&modes)), Some(&raw(options)), Some("go")).as_bytes())
+    let modes = json!({"currentModeId": "ask",
+        "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "go", "name": "Go"}]});
+    let option = |id: &str, category: &str| {
+        json!([{"id": id, "category": category, "name": "M", "type": "select",
+            "currentValue": "x", "options": []}])
     };
-    assert_eq!(listed(&options), json!([mode("go"), effort, fast]));
-    let own = json!([{"id": "m", "category": "mode", "name": "M", "type": "select",
-        "currentValue": "x", "options": []}]);
-    assert_eq!(listed(&own)[0]["configId"], "m");
-    assert_eq!(listed(&own)[1], Value::Null);
-    let refused = line(&json!({"id": 1, "error": {"code": 1, "message": "no"}}));
-    assert_eq!(opened_to_v2(&refused), refused);
+    let listed = |options: Value| {
+        let list = options_to_v2(Some(&raw(&modes)), Some(&raw(&options)), Some("go"));
+        let list: Vec<Value> = serde_json::from_str(&list).expect("a list");
+        let ids = list.iter().map(|option| (&option["configId"], &option["currentValue"]));
+        json!(ids.collect::<Vec<_>>())
+    };
+    assert_eq!(listed(option("a", "other")), json!([[MODE_OPTION, "go"], ["a", "x"]]));
+    assert_eq!(listed(option("m", "mode")), json!([["m", "x"]]), "the agent's own");
 }
 
 #[test]
