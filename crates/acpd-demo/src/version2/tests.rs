@@ -43,7 +43,8 @@ impl Drop for Client {
 }
 
 impl Client {
-    fn start(name: &str, flags: &str) -> Client {
+    /// A client with a session.
+    fn open(name: &str, flags: &str) -> Client {
         let state = std::env::temp_dir().join(format!("acpd-demo-{name}-{}", std::process::id()));
         let mut options =
             Options::parse_from(["agent"].into_iter().chain(flags.split_whitespace()));
@@ -52,13 +53,10 @@ impl Client {
         let wire = Wire::new(Box::new(Output(sender)), None).expect("it has no record");
         let agent = Arc::new(Agent::new(options, wire));
         let (requests, seen) = (Vec::new(), Vec::new());
-        Client { agent, lines, state, requests, seen, session: Value::Null }
-    }
-
-    /// A client with a session.
-    fn open(name: &str, flags: &str) -> Client {
-        let mut client = Client::start(name, flags);
-        assert_eq!(client.ok("initialize", hello())["protocolVersion"], 2);
+        let mut client = Client { agent, lines, state, requests, seen, session: Value::Null };
+        let info = json!({"name": "test", "version": "1"});
+        let hello = json!({"protocolVersion": 2, "info": info, "capabilities": {}});
+        assert_eq!(client.ok("initialize", hello)["protocolVersion"], 2);
         let opened = client.ok("session/new", json!({"cwd": "/"}));
         assert_eq!(opened["configOptions"][0]["category"], "mode");
         client.session = opened["sessionId"].clone();
@@ -96,14 +94,10 @@ impl Client {
             Some(method) => assert_eq!(method, "$/cancel_request"),
             None if line["error"].is_object() => {}
             None => match self.requests[line["id"].as_u64().expect("an id") as usize] {
-                "initialize" if result["protocolVersion"] == 1 => {}
                 "initialize" => assert_official::<v2::InitializeResponse>(result),
                 "session/new" => assert_official::<v2::NewSessionResponse>(result),
                 "session/resume" => assert_official::<v2::ResumeSessionResponse>(result),
                 "session/prompt" => assert_official::<v2::PromptResponse>(result),
-                "session/set_config_option" => {
-                    assert_official::<v2::SetSessionConfigOptionResponse>(result);
-                }
                 _ => assert_eq!(*result, json!({})),
             },
         }
@@ -187,40 +181,6 @@ fn pruned(mut value: Value) -> Value {
         _ => {}
     }
     value
-}
-
-/// The members of both versions.
-fn hello() -> Value {
-    json!({"protocolVersion": 2, "info": {"name": "test", "version": "1"}, "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"}, "clientCapabilities": {}})
-}
-
-#[test]
-fn version_depends_on_flag_and_members() {
-    let mut old = Client::start("old", "");
-    assert_eq!(old.ok("initialize", hello())["agentCapabilities"]["loadSession"], true);
-    let mut client = Client::start("new", "--v2 --auth-required");
-    assert_eq!(client.ok("initialize", json!({"protocolVersion": 2}))["protocolVersion"], 1);
-    let known = client.ok("initialize", hello());
-    assert_eq!(known["authMethods"][0]["methodId"], "demo-login");
-    assert_eq!(client.ask("session/new", json!({"cwd": "/"})), Err(json!(-32000)));
-    client.ok("auth/login", json!({"methodId": "demo-login"}));
-    client.ok("session/new", json!({"cwd": "/"}));
-    client.ok("auth/logout", json!({}));
-    for method in ["session/load", "session/set_mode", "authenticate", "logout"] {
-        assert_eq!(client.ask(method, json!({})), Err(json!(-32601)), "{method}");
-    }
-}
-
-#[test]
-fn options_need_a_type() {
-    let mut client = Client::open("options", "--v2");
-    let mut params = json!({"configId": "mode", "value": "code"});
-    assert_eq!(client.ask("session/set_config_option", params.clone()), Err(json!(-32602)));
-    params["type"] = json!("id");
-    client.request("session/set_config_option", params);
-    assert_eq!(client.until("answer"), ["config_option_update", "answer"]);
-    assert_eq!(client.last()["result"]["configOptions"][0]["currentValue"], "code");
 }
 
 #[test]
