@@ -97,41 +97,8 @@ mod tests {
         Cost { amount: Amount::from_units(units).unwrap(), currency: "USD".into() }
     }
 
-    fn grown(counter: &mut Counter, units: f64) -> Option<f64> {
-        counter.told(&usd(units)).map(Amount::units)
-    }
-
-    #[test]
-    fn a_counter_that_grows_counts_the_difference_and_an_old_figure_nothing() {
-        let mut counter = Counter::NewProcess(None);
-        assert_eq!(grown(&mut counter, 0.25), Some(0.25));
-        assert_eq!(grown(&mut counter, 0.25), Some(0.0));
-        assert_eq!(grown(&mut counter, 0.10), Some(0.0));
-        assert_eq!(grown(&mut counter, 0.50), Some(0.25));
-    }
-
-    #[test]
-    fn what_a_session_cost_before_acpd_is_not_counted() {
-        let mut counter = Counter::default();
-        counter.moved();
-        assert_eq!(grown(&mut counter, 7.0), None);
-        assert_eq!(grown(&mut counter, 7.5), Some(0.5));
-    }
-
     fn cost(cost: Cost) -> Usage {
         Usage { cost: Some(cost), ..Usage::default() }
-    }
-
-    #[test]
-    fn a_turn_costs_what_is_told_while_it_runs_and_nothing_that_is_told_again() {
-        let mut used = Used { counter: Counter::NewProcess(None), ..Used::default() };
-        assert_eq!(used.told(cost(usd(0.5)), When::InTurn), []);
-        assert_eq!(used.told(cost(usd(0.75)), When::InTurn), []);
-        assert_eq!(used.turn.take(), Some(usd(0.75)));
-        assert_eq!(used.told(cost(usd(1.0)), When::BetweenTurns), [usd(0.25)]);
-        assert_eq!(used.told(cost(usd(1.0)), When::BetweenTurns), [], "nothing has come on top");
-        assert_eq!(used.told(cost(usd(9.0)), When::Again), []);
-        assert_eq!((used.turn, used.told.cost), (None, Some(usd(9.0))));
     }
 
     #[test]

@@ -183,17 +183,6 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_is_too_long_is_missing_until_it_is_said_again() {
-        let long = json!({"rawInput":{"command":"x".repeat(MEMBER_BYTES)}});
-        let mut call = call(&[json!({"title":"a","rawInput":{"command":"ls"}}), long]);
-        let unread = |call: &Call| call.with_question(|question| question.unread);
-        assert_eq!(call.get(INPUT), None);
-        assert_eq!(unread(&call), ["rawInput"]);
-        call.take(br#"{"rawInput":{}}"#);
-        assert_eq!(unread(&call), [""; 0]);
-    }
-
-    #[test]
     fn a_status_and_text_beside_the_input_change_no_question() {
         let diff = |text: &str| json!({"type":"diff","path":"/w/a","newText":text});
         let text = json!({"type":"content","content":{"type":"text","text":"working"}});

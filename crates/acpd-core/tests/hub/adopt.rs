@@ -332,16 +332,6 @@ fn what_is_replayed_for_a_removed_session_is_not_taken_over_with_it() {
 }
 
 #[test]
-fn a_session_that_old_credentials_cannot_load_wants_no_login() {
-    let (mut bench, a) = bench(Bench::new).with_begun();
-    bench.feed_process(HostEvent::CredentialsGood { left: 0 });
-    bench.say(a, &load("l", "theirs"));
-    bench.refuses("session/load", -32000);
-    assert_eq!(reason(&bench.answer(a, "l")), "interrupted");
-    assert_eq!(bench.stops.len(), 1);
-}
-
-#[test]
 fn a_client_under_an_agent_gives_a_session_no_servers() {
     for origin in [ClientOrigin::Agent(None), ClientOrigin::User] {
         let (mut bench, person) = bench(Bench::new).with_begun();

@@ -93,6 +93,8 @@ fn an_agent_that_crashes_again_and_again_is_given_up_until_a_person_asks() {
         bench.heard();
     }
     assert_eq!(starts, 5);
+    let why = "it failed 5 times in a row, last: it ended with exit status 1";
+    assert_eq!(bench.show_agent()["reason"], why);
     bench.got(a);
     bench.pass(3_600_000);
     assert_eq!(bench.spawned.len(), 5);

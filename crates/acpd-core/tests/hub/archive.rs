@@ -140,17 +140,6 @@ fn a_prompt_takes_a_session_out_of_the_archive_and_reading_does_not() {
 }
 
 #[test]
-fn people_put_sessions_away_by_name() {
-    let (mut bench, a) = Bench::used();
-    ask(&mut bench, a, "_acpd/session/rename", &json!({"ref":{"session":"s"},"name":"fix"}));
-    let away = ask(&mut bench, a, "_acpd/session/archive", &json!({"session":"fix"}));
-    let (archived, state) = (&away["result"]["archived"], &away["result"]["state"]);
-    assert_eq!((archived, state), (&json!(true), &json!("closed")));
-    let back = ask(&mut bench, a, "_acpd/session/unarchive", &json!({"session":"fix"}));
-    assert_eq!(back["result"].get("archived"), None);
-}
-
-#[test]
 fn a_session_of_the_agent_alone_is_put_away_by_an_agent_that_can() {
     let session = json!({"list":{},"resume":{},"archive":{},"status":{},"title":{}});
     let (mut bench, a) = Bench::new().with_session_capabilities(session).with_begun();

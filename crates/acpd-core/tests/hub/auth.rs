@@ -509,12 +509,16 @@ fn a_subagent_at_work_is_not_cut_off_for_a_login() {
 }
 
 #[test]
-fn a_setting_that_is_refused_for_old_credentials_wants_no_login() {
-    let (mut bench, a) = with_credentials();
-    bench.pass(60_000);
-    bench.ask(a, 5, "session/set_mode", &json!({"sessionId":"s","modeId":"m"}));
-    bench.refuses("session/set_mode", -32000);
-    assert_eq!((reason(&bench.answer(a, 5)), bench.stops.len()), ("interrupted", 1));
+fn what_is_refused_for_old_credentials_wants_no_login() {
+    let load = json!({"sessionId":"theirs","cwd":"/w","mcpServers":[]});
+    let set = json!({"sessionId":"s","modeId":"m"});
+    for (method, params) in [("session/set_mode", set), ("session/load", load)] {
+        let (mut bench, a) = with_credentials();
+        bench.pass(60_000);
+        bench.ask(a, 5, method, &params);
+        bench.refuses(method, -32000);
+        assert_eq!((reason(&bench.answer(a, 5)), bench.stops.len()), ("interrupted", 1));
+    }
 }
 
 #[test]

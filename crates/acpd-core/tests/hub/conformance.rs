@@ -10,7 +10,7 @@
 //! | load of a live session | `protocol::load_of_a_live_session_is_served_from_the_journal`, `views`, and here |
 //! | a crash within a turn | `restores::a_crash_in_a_turn_is_told_and_the_session_comes_back_with_its_mode`, `restores::options_are_set_again_and_later_clients_see_them`, and here |
 //! | `session/resume` that does not exist, no `session/load` | `restores::an_agent_that_lies_about_resume_is_asked_to_load_and_the_lie_is_remembered`, and here |
-//! | -32000 at any point | `restores::a_login_brings_back_what_waited_for_it`, and here |
+//! | -32000 at any point | `auth::a_refused_restore_answers_the_newest_prompt_that_somebody_waits_for_and_keeps_the_others`, and here |
 //! | what is unknown survives a round trip | `transparency`, and here |
 //! | a slow client, a line that is too long | here; `protocol::an_oversized_answer_of_an_agent_fails_its_request_only` |
 //! | lines that are no messages | `protocol::garbage_from_an_agent_is_noted_and_skipped`, `protocol::malformed_lines_are_answered_and_harm_nothing`; line ends in `acp-wire/tests/frame.rs` |
@@ -68,6 +68,7 @@ fn a_crash_gives_each_open_request_one_error_and_closes_every_tool_call() {
     bench.ask(a, 2, "session/set_mode", &json!({"sessionId":"s","modeId":"m"}));
     bench.ask(b, 3, "_vendor/ask", &json!({"sessionId":"s"}));
     bench.ask(b, 4, "_vendor/ask", &json!({}));
+    bench.ask_session(b, 5);
     for id in ["t1", "t2"] {
         bench.send_update("s", &json!({"sessionUpdate":"tool_call","toolCallId":id,"title":"x"}));
     }
@@ -84,7 +85,7 @@ fn a_crash_gives_each_open_request_one_error_and_closes_every_tool_call() {
         ids
     };
     let (of_a, of_b) = (bench.got(a), bench.got(b));
-    assert_eq!((errors(&of_a), errors(&of_b)), (vec![1, 2], vec![3, 4]));
+    assert_eq!((errors(&of_a), errors(&of_b)), (vec![1, 2], vec![3, 4, 5]));
     let failed = of_a.iter().filter(|line| line["params"]["update"]["status"] == "failed");
     let mut failed: Vec<_> = failed.map(|l| &l["params"]["update"]["toolCallId"]).collect();
     failed.sort_by_key(ToString::to_string);

@@ -271,6 +271,10 @@ fn h2_a_change_that_is_too_long_to_keep_leaves_nothing_old_behind() {
     let shown = pending(&mut bench)[0]["question"]["shown"].clone();
     assert_eq!(shown["unclear"], json!([{"member":"rawInput","why":"cannot be read"}]));
     assert_eq!(shown["commands"], json!([]));
+    // Said again, it is there again.
+    tells(&mut bench, &input("rm"));
+    let shown = pending(&mut bench)[0]["question"]["shown"].clone();
+    assert_eq!((&shown["unclear"], &shown["commands"]), (&json!([]), &json!(["rm"])));
 }
 
 #[test]

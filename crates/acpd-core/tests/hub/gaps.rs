@@ -48,21 +48,11 @@ fn load_with(bench: &mut Bench, load: &Value, turns: &[(&str, &str)]) {
     bench.agent_answers(load, &json!({}));
 }
 
-/// A prompt and its answer.
-type Turn = (&'static str, &'static str);
-
 #[test]
 fn restore_says_what_the_replay_lacks() {
+    // The other gaps are in `session/replay.rs`.
     let all = [("one", "1"), ("two", "2"), ("three", "3")];
-    let none = all.map(|(user, _)| (user, ""));
-    let table: [(&[Turn], Option<&str>); 6] = [
-        (&all, None),
-        (&[], Some("the agent replayed nothing of it")),
-        (&all[..2], Some("the agent did not replay the last prompt")),
-        (&all[2..], Some("the agent replayed 1 of 3 prompts")),
-        (&[("something", "else")], Some("the agent did not replay the last prompt")),
-        (&none, Some("the agent replayed none of its answers")),
-    ];
+    let table = [(&all[..], None), (&all[2..], Some("the agent replayed 1 of 3 prompts"))];
     for (turns, reason) in table {
         let (mut bench, [a, noticed], load) = three_turns(Bench::new());
         bench.prompt(a, &json!(4), "s", "and now?");

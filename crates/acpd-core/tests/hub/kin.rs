@@ -126,6 +126,7 @@ fn a_client_that_says_that_it_is_a_tool_is_one() {
     for (method, params) in [
         ("_acpd/interaction/answer", json!({"id":"1-1","answer":{"kind":"allow"}})),
         ("_acpd/session/remove", json!({"session":"s"})),
+        ("_acpd/session/reseed", json!({"ref":{"session":"s"}})),
     ] {
         assert_eq!(reason(&bench.call(tool, method, &params)), "under_agent", "{method}");
     }

@@ -216,23 +216,6 @@ fn an_oversized_request_of_a_client_is_refused_under_its_id() {
 }
 
 #[test]
-fn two_sessions_with_one_id_are_told_apart() {
-    let mut bench = Bench::able(&json!({}));
-    let a = bench.plain();
-    bench.used_session(a, "0");
-    bench.agent_dies();
-    bench.got(a);
-    bench.ask(a, 2, "session/new", &json!({"cwd":"/w","mcpServers":[]}));
-    bench.pass(1_000);
-    bench.answers("session/new", &json!({"sessionId":"0"}));
-    let id = bench.answer(a, 2)["result"]["sessionId"].as_str().expect("an id").to_owned();
-    assert_ne!(id, "0");
-    assert_eq!(bench.start_turn(a, 3, &id, "hello")["params"]["sessionId"], "0");
-    bench.chunk("0", "x");
-    assert_eq!(bench.got(a)[0]["params"]["sessionId"], id.as_str());
-}
-
-#[test]
 fn a_client_sees_only_updates_that_it_declared() {
     let (mut bench, plain) = Bench::begun();
     let items = json!([{"content":"look","priority":"high","status":"pending"}]);

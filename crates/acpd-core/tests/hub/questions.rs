@@ -4,7 +4,7 @@ use acpd_policy::{Policy, PolicyConfig};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
-use crate::steps::{hint, reason, selected};
+use crate::steps::{hint, selected};
 
 pub(crate) fn options() -> Value {
     json!([
@@ -252,23 +252,6 @@ fn an_option_that_holds_for_good_is_remembered_whoever_chose_it() {
 }
 
 #[test]
-fn a_rule_answers_and_the_journal_says_which() {
-    let rules = json!([
-        {"name":"no force","decision":"reject","command":"*--force*"},
-        {"name":"git","decision":"allow","command":"git *"},
-    ]);
-    let mut bench = alone(with_policy(&json!({"rules":rules})));
-    for (command, option) in [("git push", "y"), ("git push --force", "n")] {
-        asks(&mut bench, 7, &run(command));
-        assert_eq!(option_given(&mut bench), option, "{command}");
-    }
-    let text = json!(bench.journal_lines()).to_string();
-    assert!(text.contains("rule `git`") && text.contains("rule `no force`"), "{text}");
-    asks(&mut bench, 9, &run("rm -r /"));
-    assert_eq!(pending(&mut bench).len(), 1);
-}
-
-#[test]
 fn what_a_run_allows_beforehand_is_allowed_in_its_turn_only_and_never_over_a_rule() {
     let rules = json!([{"decision":"reject","command":"rm *"}]);
     let mut bench = with_policy(&json!({"rules":rules}));
@@ -379,26 +362,6 @@ fn client_is_told_why_its_answer_does_not_count() {
 }
 
 #[test]
-fn a_process_under_an_agent_decides_nothing() {
-    let mut bench = alone(Bench::new());
-    asks(&mut bench, 7, &run("make"));
-    let id = pending(&mut bench)[0]["id"].clone();
-    let client = bench.open_under_agent();
-    bench.ask(client, 1, "_acpd/interaction/answer", &json!({"id":id,"answer":{"kind":"allow"}}));
-    assert_eq!(reason(&bench.got(client).pop().expect("answered")), "under_agent");
-    // Nor as an editor.
-    bench.ask(client, 2, "initialize", &json!({"protocolVersion":1}));
-    bench.ask(client, 3, "session/resume", &json!({"sessionId":"s","cwd":"/w"}));
-    let got = bench.got(client);
-    let asked = got.iter().find(|line| line["method"] == "session/request_permission");
-    if let Some(asked) = asked {
-        bench.select(client, asked, "y");
-    }
-    assert_eq!(bench.heard(), Vec::<Value>::new());
-    assert_eq!(pending(&mut bench).len(), 1);
-}
-
-#[test]
 fn a_form_is_for_clients_that_can_show_it_and_its_answer_is_checked() {
     let (mut bench, plain) = Bench::begun();
     let able = bench.introduce(&json!({"clientCapabilities":{"elicitation":{"form":{}}}}));
@@ -490,16 +453,6 @@ fn questions_of_both_kinds_stand_over_the_death_of_the_daemon() {
     let heard = bench.heard();
     assert_eq!(heard[0]["result"]["outcome"]["optionId"], "n");
     assert_eq!(heard[1]["result"], json!({"action":"decline"}));
-}
-
-#[test]
-fn the_policy_explains_itself() {
-    let rules = json!([{"name":"git","decision":"allow","command":"git *"}]);
-    let mut bench = with_policy(&json!({"rules":rules}));
-    let params = json!({"cwd":"/w","toolCall":run("git status; rm -rf /")});
-    let answer = call(&mut bench, "_acpd/policy/test", &params);
-    assert_eq!(answer["result"]["rules"][0]["matched"], false);
-    assert_eq!(answer["result"]["decision"]["type"], "ask");
 }
 
 #[test]

@@ -229,16 +229,6 @@ fn a_prompt_that_nobody_waits_for_is_in_the_journal_when_its_agent_is_stopped() 
 }
 
 #[test]
-fn a_prompt_that_nobody_waits_for_is_left_to_the_next_daemon() {
-    let (mut bench, _) = left_behind();
-    bench.feed(Input::Stop);
-    bench.agent_dies();
-    bench.heard();
-    bench.reboot();
-    assert_eq!(prompt_text(&bench.bring_back("session/resume")), "do not forget me");
-}
-
-#[test]
 fn a_prompt_that_nobody_waits_for_is_left_to_the_next_daemon_also_by_one_that_ends_without_what_does_not_end()
  {
     let (mut bench, _) = left_behind();

@@ -1,7 +1,7 @@
 //! The daemon dies, or its store fails.
 
 use acp_wire::Id;
-use acpd_core::record::{Desired, TurnStage};
+use acpd_core::record::Desired;
 use acpd_core::{HostEvent, Input};
 use serde_json::{Value, json};
 
@@ -38,18 +38,6 @@ fn a_written_prompt_was_interrupted_and_otherwise_the_outcome_is_unknown() {
         bench.answers("session/resume", &json!({}));
         assert_eq!(bench.heard(), Vec::<Value>::new(), "it is never sent again by itself");
     }
-}
-
-#[test]
-fn a_prompt_in_line_is_still_in_line_for_the_next_daemon() {
-    let (mut bench, a) = Bench::begun();
-    bench.prompt(a, &json!(1), "s", "one");
-    bench.start_turn(a, 2, "s", "two");
-    bench.reboot();
-    let turns: Vec<_> = bench.snapshot.turns.values().map(|turn| turn.state.clone()).collect();
-    assert_eq!(turns, [TurnStage::Queued]);
-    bench.end_process();
-    assert_eq!(prompt_text(&bench.bring_back("session/resume")), "two");
 }
 
 #[test]

@@ -354,21 +354,6 @@ fn a_late_replay_is_waited_for_before_the_next_prompt() {
     assert_eq!(words(&bench.got(a)), Vec::<String>::new());
 }
 
-#[test]
-fn a_session_that_the_agent_no_longer_has_is_lost_and_never_made_anew() {
-    let (mut bench, a) =
-        Bench::with(|profile| profile.on_lost = OnLost::Stop).only_loading().with_used();
-    bench.prompt_after_crash(a, 2, "s", "go");
-    bench.refuses("session/load", -32002);
-    let got = bench.got(a);
-    assert_eq!(reason(got.last().expect("told")), "session_lost");
-    assert_eq!(bench.state("s"), "lost");
-    assert_eq!(bench.journal_words().last().expect("told"), "_acpd/restored");
-    bench.prompt(a, &json!(3), "s", "again");
-    assert_eq!(reason(&bench.got(a)[0]), "session_lost");
-    assert_eq!(bench.heard(), Vec::<Value>::new());
-}
-
 /// A failure for the log, of the session `s`.
 fn failed(what: &str, code: Option<i64>) -> (Option<String>, String, Option<i64>) {
     (Some("s".to_owned()), what.to_owned(), code)
@@ -407,17 +392,6 @@ fn log_names_sessions_that_begin_anew_and_the_code() {
     let (_, resume) = bench.restoring("s", "session/resume");
     bench.agent_refuses(&resume, -32000);
     assert_eq!(bench.failures.last(), Some(&failed("session needs a login", Some(-32000))));
-}
-
-#[test]
-fn a_login_brings_back_what_waited_for_it() {
-    let mut bench = Bench::new();
-    let (a, resume) = bench.restoring("s", "session/resume");
-    bench.agent_refuses(&resume, -32000);
-    assert_eq!((bench.state("s"), bench.agent_state()), ("blocked".into(), "needs_auth".into()));
-    bench.log_in(a);
-    bench.answers("session/resume", &json!({}));
-    assert_eq!((bench.state("s"), bench.agent_state()), ("live".into(), "ready".into()));
 }
 
 #[test]
@@ -492,17 +466,6 @@ fn a_session_in_which_the_agent_never_said_a_word_begins_anew_and_says_so() {
 }
 
 #[test]
-fn a_list_that_is_only_promised_is_asked_for_once() {
-    let mut bench = Bench::listing();
-    let (_, list) = bench.restoring("s", "session/list");
-    bench.agent_refuses(&list, -32601);
-    bench.answers("session/load", &json!({}));
-    bench.pass(20_000);
-    bench.restart_agent();
-    bench.heard_one("session/load");
-}
-
-#[test]
 fn a_session_that_is_listed_in_another_directory_is_loaded_in_its_own() {
     let mut bench = Bench::listing();
     let (_, list) = bench.restoring("s", "session/list");
@@ -569,16 +532,4 @@ fn servers_that_the_agent_refuses_on_load_are_left_out_and_that_is_told() {
     let told = bench.find(a, "_acpd/notice");
     assert!(told["params"]["text"].as_str().expect("text").contains("MCP servers are left out"));
     assert_eq!(bench.state("s"), "live");
-}
-
-#[test]
-fn a_restore_that_takes_too_long_is_given_up_and_tried_again() {
-    let (mut bench, a) = Bench::used();
-    bench.prompt_after_crash(a, 2, "s", "go");
-    bench.heard_one("session/resume");
-    bench.pass(30_000);
-    assert_eq!(bench.state("s"), "blocked");
-    assert_eq!(reason(&bench.got(a)[0]), "agent_timeout");
-    bench.prompt(a, &json!(3), "s", "go");
-    bench.bring_back("session/resume");
 }

@@ -1,7 +1,7 @@
 //! Prompts, cancels and questions to people.
 
 use acpd_core::profile::{ClosedBy, FailureSign};
-use acpd_core::{ClientEvent, Input, StopStep};
+use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench, methods};
@@ -204,23 +204,6 @@ fn an_open_question_is_asked_whoever_comes_but_not_who_only_watches() {
     let offer = bench.find(b, "session/request_permission");
     bench.select(b, &offer, "y");
     assert_eq!(bench.heard(), [selected(5, "y")]);
-}
-
-#[test]
-fn an_agent_that_ignores_a_cancel_is_stopped_and_its_session_comes_back() {
-    let (mut bench, a, _) = Bench::new().in_turn("go");
-    bench.cancel_turn(a);
-    bench.pass(9_999);
-    assert_eq!(bench.stops, []);
-    bench.pass(1);
-    assert_eq!(bench.stops, [StopStep::CloseStdin]);
-    bench.pass(3_000);
-    bench.pass(7_000);
-    assert_eq!(bench.stops, [StopStep::CloseStdin, StopStep::Term, StopStep::Kill]);
-    bench.agent_dies();
-    assert_eq!(bench.expect(a, ["result 1"])[0]["result"]["stopReason"], "cancelled");
-    bench.answers("session/resume", &json!({}));
-    assert_eq!(bench.state("s"), "live");
 }
 
 #[test]

@@ -82,7 +82,12 @@ fn a_turn_whose_cancel_was_ignored_ends_as_unwedged_and_queued_prompts_run() {
     bench.chunk("s", "late");
     bench.heard();
     bench.got(b);
-    bench.pass(10_000);
+    bench.pass(9_999);
+    assert_eq!(bench.stops, []);
+    bench.pass(1);
+    bench.pass(3_000);
+    bench.pass(7_000);
+    assert_eq!(bench.stops, [StopStep::CloseStdin, StopStep::Term, StopStep::Kill]);
     bench.agent_dies();
     let outcome = &bench.find(b, "_acpd/turn_ended")["params"]["outcome"];
     assert_eq!(outcome["kind"], "unwedged");
@@ -90,7 +95,8 @@ fn a_turn_whose_cancel_was_ignored_ends_as_unwedged_and_queued_prompts_run() {
     bench.pass(1_000);
     assert_eq!(prompt_text(&bench.bring_back("session/resume")), "new");
     // Late lines belong to the old turn.
-    bench.expect(a, ["agent_message_chunk", "result 2"]);
+    let got = bench.expect(a, ["agent_message_chunk", "result 2"]);
+    assert_eq!(got[1]["result"]["stopReason"], "cancelled");
 }
 
 #[test]

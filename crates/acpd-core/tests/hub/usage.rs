@@ -39,6 +39,8 @@ fn a_turn_ends_with_what_it_has_used() {
     let (mut bench, a, prompt) = Bench::new().in_turn("go");
     tells(&mut bench, 7, Some(0.25));
     tells(&mut bench, 9, Some(0.75));
+    // An old figure.
+    tells(&mut bench, 10, Some(0.5));
     tells(&mut bench, 11, None);
     let usage = json!({"totalTokens":12,"inputTokens":4,"outputTokens":8});
     bench.agent_answers(&prompt, &json!({"stopReason":"end_turn","usage":usage}));

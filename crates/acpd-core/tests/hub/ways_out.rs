@@ -254,14 +254,6 @@ fn a_new_session_that_cannot_be_made_is_tried_again_and_nothing_is_promised_in_v
 }
 
 #[test]
-fn what_runs_under_an_agent_gives_no_conversation_up() {
-    let (mut bench, _) = blocked(Bench::new());
-    let client = bench.open_under_agent();
-    assert_eq!(reason(&reseed(&mut bench, client, true)), "under_agent");
-    assert_eq!(bench.state("s"), "blocked");
-}
-
-#[test]
 fn a_session_that_was_taken_over_and_given_up_is_not_taken_for_an_unused_one() {
     let mut bench = Bench::loadable();
     let a = bench.plain();

@@ -11,41 +11,18 @@ fn initialize(editor: &mut Client) -> Value {
 }
 
 #[test]
-fn an_editor_that_knows_nothing_of_acpd_has_a_whole_conversation() {
+fn twenty_editors_that_start_at_once_get_one_daemon_and_one_agent() {
     let env = home([echo()]);
-    let (bridge, mut editor) = env.bridge(&["echo"]);
-    let known = initialize(&mut editor);
-    assert_eq!(known["agentCapabilities"]["loadSession"], true);
-    assert_eq!(known["agentInfo"]["name"], "acpd-demo");
-    let session = editor.new_session(&env.work("main"), None);
-    assert_eq!(editor.say(&session, "[tool Edit] say #one").unwrap()["stopReason"], "end_turn");
-    assert!(editor.said(&session).contains("tags=one"));
-    let cancelled = editor.prompt(&session, "[hang-cancel]");
-    editor.cancel(&session);
-    assert_eq!(editor.answer(cancelled).unwrap()["stopReason"], "cancelled");
-    let asked = editor.prompt(&session, "[ask]");
-    let question = editor.next_of("session/request_permission");
-    editor.permit(&question, "no");
-    assert_eq!(editor.answer(asked).unwrap()["stopReason"], "end_turn");
-    assert!(editor.said(&session).contains("permission: no"));
     let own = |message: &Value| {
         message["method"].as_str().is_some_and(|method| method.starts_with("_acpd/"))
     };
-    assert!(!editor.seen().iter().any(own), "an editor gets plain ACP: {:?}", editor.seen());
-    drop(editor);
-    let out = bridge.finish().success();
-    assert_eq!(out.stderr(), "");
-}
-
-#[test]
-fn twenty_editors_that_start_at_once_get_one_daemon_and_one_agent() {
-    let env = home([echo()]);
     let mut editors: Vec<_> = (0..20).map(|_| env.bridge(&["echo"])).collect();
     for (n, (_, editor)) in editors.iter_mut().enumerate() {
         initialize(editor);
         let session = editor.new_session(&env.work("main"), None);
         assert_eq!(editor.say(&session, &format!("say #n{n}")).unwrap()["stopReason"], "end_turn");
         assert!(editor.said(&session).contains(&format!("history=0 tags=n{n}")));
+        assert!(!editor.seen().iter().any(own), "an editor gets plain ACP: {:?}", editor.seen());
     }
     let programs = env.tree().into_iter().map(|process| process.command);
     let (mut daemons, mut agents) = (0, 0);

@@ -1,33 +1,6 @@
 //! Agents that die or forget, and conversations that continue all the same.
 
-use acpd_test::harness::kill9;
-
 use crate::{echo, home};
-
-#[test]
-fn a_killed_agent_costs_half_an_answer_and_nothing_else() {
-    let env = home([echo()]);
-    let one = env.acpctl(&["run", "-s", "fix", "say #one"]).success();
-    assert!(one.stdout().contains("You said: say #one | history=0 tags=one"), "{one:?}");
-
-    let mut two = env.spawn_acpctl(&["run", "-s", "fix", "say #two [chunks 3][pause middle]"]);
-    env.wait_point("middle");
-    two.wait_stdout("paused at middle");
-    let old = env.agent_pid("echo").expect("a running agent");
-    kill9(old);
-    let two = two.finish().code(6).explains(&["agent `echo`", "was killed (SIGKILL)", "hint:"]);
-    assert!(two.stdout().contains("line 3\npaused at middle"), "{two:?}");
-
-    // The text that people saw of the broken answer is kept.
-    assert!(env.said("fix").contains("line 1\nline 2\nline 3\npaused at middle"));
-
-    let three = env.acpctl(&["run", "-s", "fix", "say #three"]).success();
-    assert!(three.stdout().contains("history=2 tags=one,two,three"), "{three:?}");
-    assert_ne!(env.agent_pid("echo"), Some(old));
-    assert_eq!(env.session("fix")["restore"], "resumed");
-    assert_eq!(env.received("echo", "session/new").len(), 1);
-    assert_eq!(env.received("echo", "session/prompt").len(), 3, "no prompt is sent twice");
-}
 
 // peers 9
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use acpd::config;
-use acpd_test::harness::{Agent, Running};
+use acpd_test::harness::Running;
 
 use crate::{at_once, echo, home};
 
@@ -28,20 +28,6 @@ fn l19_with_the_longest_runtime_directory_that_is_taken_agents_start() {
     let said = run(&["run", "say #one"], &place(longest)).success();
     assert!(said.stdout().contains("tags=one"), "{said:?}");
     run(&["daemon", "stop"], &place(longest)).success();
-}
-
-#[test]
-fn a_program_that_is_not_there_is_told_with_the_path_that_was_searched() {
-    let missing = Agent::new("missing").command(&["no-such-agent", "--acp"]);
-    let missing = missing.set("install", "\"npm install -g no-such-agent\"");
-    let env = home([missing, Agent::new("absent").command(&["/nowhere/agent"])]);
-    env.acpctl(&["run", "hello"]).code(1).explains(&[
-        "no-such-agent",
-        "/usr/bin:/bin",
-        "npm install -g no-such-agent",
-    ]);
-    env.acpctl(&["run", "-a", "absent", "hello"]).code(1).explains(&["/nowhere/agent", "hint:"]);
-    assert_eq!(env.agent("missing")["restarts"], 0, "it is not tried again");
 }
 
 /// Says in the output of the tests that something was not tested.

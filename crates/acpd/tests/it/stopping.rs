@@ -1,6 +1,6 @@
 //! How agents end: politely, and with everything that they started.
 
-use acpd_test::harness::{TestEnv, exists, kill9, until};
+use acpd_test::harness::{exists, kill9, until};
 
 use crate::{echo, home, stubborn};
 
@@ -8,12 +8,6 @@ use crate::{echo, home, stubborn};
 fn children(said: &str) -> Vec<u32> {
     let pids = said.lines().filter_map(|line| line.strip_prefix("child ")?.parse().ok());
     pids.collect()
-}
-
-/// Every process but the daemon.
-fn agents(env: &TestEnv) -> Vec<u32> {
-    let daemon = env.daemon_pid();
-    env.tree().into_iter().map(|process| process.pid).filter(|pid| *pid != daemon).collect()
 }
 
 // peers 3
@@ -56,18 +50,6 @@ fn an_agent_that_saves_at_the_end_of_its_stdin_has_saved() {
     assert!(env.agent_state("echo").join("saved-on-eof").exists());
     let last = env.record("echo").pop().expect("a record");
     assert_eq!(last.line, "exit 0");
-}
-
-// peers 3 and 4
-#[test]
-fn an_agent_that_ignores_the_end_of_its_stdin_and_sigterm_is_killed() {
-    let env = home([stubborn().flags("save-on-eof")]);
-    env.acpctl(&["run", "-s", "fix", "[child-setsid] go"]).success();
-    env.acpctl(&["agent", "stop", "echo"]).success();
-    assert!(agents(&env).is_empty(), "{:?}", env.tree());
-    // The end of its stdin came first.
-    assert!(env.agent_state("echo").join("saved-on-eof").exists());
-    assert_eq!(env.agent("echo")["state"], "stopped");
 }
 
 // peers 15

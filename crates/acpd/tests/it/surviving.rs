@@ -35,27 +35,6 @@ fn wait_outcomes(env: &TestEnv, session: &str, wanted: &[&str]) {
 }
 
 #[test]
-fn a_turn_goes_on_while_the_daemon_is_killed_and_comes_again() {
-    let env = home([echo()]);
-    let mut client = env.client("echo");
-    paused(&env, &mut client, "#one [pause middle] and [count 50]");
-    let agent = env.agent_pid("echo");
-    env.kill_daemon();
-    client.wait_closed();
-    // The rest of the answer has no reader.
-    env.release("middle");
-    env.acpctl(&["daemon", "start"]).success();
-    wait_outcomes(&env, "fix", &["stopped"]);
-    assert_eq!(env.agent_pid("echo"), agent, "it is the same process");
-    assert_eq!(env.received("echo", "session/prompt").len(), 1);
-    let said = env.said("fix");
-    assert_eq!(said.matches("paused at middle").count(), 1, "{said}");
-    assert_eq!(said.matches("tags=one").count(), 1, "{said}");
-    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
-    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
-}
-
-#[test]
 fn a_turn_that_ended_while_there_was_no_daemon_is_told_by_the_next_one() {
     let env = home([echo()]);
     let mut client = env.client("echo");

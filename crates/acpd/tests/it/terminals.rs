@@ -110,27 +110,6 @@ fn a_command_gets_no_credential_of_its_agent() {
 }
 
 #[test]
-fn what_a_killed_daemon_leaves_the_next_one_ends_and_the_agent_is_told() {
-    let env = home([agent()]);
-    let calls = "[terminal output] [terminal release]";
-    let (_client, _, pid) = run_detaching(&env, "sleep 600", calls);
-    env.kill_daemon();
-    env.acpctl(&["daemon", "start"]).success();
-    until("its end", || (!exists(pid)).then_some(()));
-    assert_eq!(shown(&env, "cmd"), "(ended when acpd was restarted)");
-    env.release("middle");
-    until("the answer", || env.said("cmd").contains("terminal release").then_some(()));
-    for call in ["output", "release"] {
-        let error = told(&env.said("cmd"), call)["error"].as_str().unwrap().to_owned();
-        assert!(error.contains("acpd was restarted"), "{error}");
-    }
-    // A new one works.
-    let run = format!("[terminal create {}] [terminal wait_for_exit]", line(&env, "exit 4"));
-    let out = env.acpctl(&["run", "-s", "cmd", &run]).success();
-    assert_eq!(told(out.stdout(), "wait_for_exit")["exitCode"], 4);
-}
-
-#[test]
 fn files_are_read_in_the_folder_of_the_session_and_nowhere_else() {
     let env = home([echo()]);
     let work = env.work("main");

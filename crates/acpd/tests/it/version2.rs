@@ -1,7 +1,6 @@
 //! Clients of version 2 of the protocol, through `acpctl acp`, and agents of version 2.
 
-use acpd_test::harness::{Agent, Client, Config, TestEnv, signal, until};
-use nix::sys::signal::Signal;
+use acpd_test::harness::{Agent, Client, Config, TestEnv, until};
 use serde_json::{Value, json};
 
 use crate::{echo, home, home_with};
@@ -12,10 +11,6 @@ fn hello(editor: &mut Client) -> Value {
 }
 
 /// A home that serves version 2, too.
-fn newest() -> TestEnv {
-    newest_with(echo())
-}
-
 fn newest_with(agent: Agent) -> TestEnv {
     home_with(&Config::new([agent]).daemon("protocols", r#"["1", "2"]"#))
 }
@@ -125,32 +120,6 @@ fn conversation_continues(env: &TestEnv) {
     for bridge in [bridge, other] {
         bridge.finish().success();
     }
-}
-
-#[test]
-fn ended_daemon_is_replaced_during_a_turn() {
-    let env = newest();
-    let (bridge, mut editor) = env.bridge(&["echo"]);
-    hello(&mut editor);
-    let session = editor.new_session(&env.work("main"), None);
-    editor.say(&session, "say #one [pause middle]").expect("it is inserted");
-    editor.hear("paused at middle");
-    signal(env.daemon_pid(), Signal::SIGTERM);
-    env.release("middle");
-    assert_eq!(idle(&mut editor), "end_turn");
-    drop(editor);
-    bridge.finish().success();
-}
-
-#[test]
-fn version_2_is_off_by_default() {
-    let env = home([echo()]);
-    let (bridge, mut editor) = env.bridge(&["echo"]);
-    let known = hello(&mut editor);
-    assert_eq!(known["protocolVersion"], 1);
-    assert_eq!(known["agentCapabilities"]["loadSession"], true);
-    drop(editor);
-    bridge.finish().success();
 }
 
 #[test]

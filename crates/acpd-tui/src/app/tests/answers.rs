@@ -37,19 +37,6 @@ fn saying_why_stays_with_the_session_whose_question_was_denied() {
 }
 
 #[test]
-fn a_question_that_changes_under_the_fingers_is_not_answered() {
-    let mut person = in_the_morning();
-    person.sees(80, 24);
-    person.types("a1");
-    person.changed(json!({"removed": {"interactions": ["1-5"]},
-        "interactions": [asks("1-9", "fix-auth", &["rm -rf ~"])]}));
-    person.press(KeyCode::Enter);
-    person.types("1");
-    person.press(KeyCode::Enter);
-    assert!(person.said(method::INTERACTION_ANSWER).is_empty());
-}
-
-#[test]
 fn a_prompt_is_sent_without_leaving_the_list() {
     let mut person = in_the_morning();
     person.sees(80, 24);
