@@ -276,27 +276,22 @@ fn one_login_at_a_time_reaches_an_agent() {
 }
 
 #[test]
-fn a_login_of_a_client_that_has_gone_keeps_nobody_waiting() {
-    let (mut bench, a, b) = Bench::new().with_two_clients();
-    bench.session(a, "s");
-    bench.relay(a, 1, "authenticate", &json!({"methodId":"m"}));
-    bench.ask(b, 1, "authenticate", &json!({"methodId":"m"}));
-    assert_eq!(bench.heard(), Vec::<Value>::new());
-    bench.leave(a);
-    bench.heard_one("authenticate");
-}
-
-#[test]
-fn logins_that_wait_outlive_the_process() {
-    let (mut bench, a, b) = Bench::new().with_two_clients();
-    bench.session(a, "s");
-    for client in [a, b] {
-        bench.ask(client, 1, "authenticate", &json!({"methodId":"m"}));
+fn logins_that_wait_outlive_the_client_and_the_process_of_the_one_before() {
+    for dies in [false, true] {
+        let (mut bench, a, b) = Bench::new().with_two_clients();
+        bench.session(a, "s");
+        for client in [a, b] {
+            bench.ask(client, 1, "authenticate", &json!({"methodId":"m"}));
+        }
+        bench.heard_one("authenticate");
+        if dies {
+            bench.agent_dies_for(60_000);
+            assert_eq!(reason(bench.got(a).last().expect("an answer")), "agent_exited");
+        } else {
+            bench.leave(a);
+        }
+        assert!(bench.heard().iter().any(|line| line["method"] == "authenticate"), "{dies}");
     }
-    bench.heard_one("authenticate");
-    bench.agent_dies_for(60_000);
-    assert_eq!(reason(bench.got(a).last().expect("an answer")), "agent_exited");
-    assert!(bench.heard().iter().any(|line| line["method"] == "authenticate"));
 }
 
 #[test]

@@ -13,16 +13,9 @@ fn entities(bench: &Bench, session: u32) -> Vec<(String, Option<u64>)> {
 }
 
 #[test]
-fn lines_name_their_message_or_their_turn() {
+fn lines_name_their_message_over_restarts_and_in_forks() {
     let bench = Bench::with_shims().with_session_capabilities(json!({"fork":{}}));
-    let (mut bench, a, first) = bench.in_turn("one");
-    bench.chunk("s", "a");
-    bench.chunk("s", "b");
-    bench.update("s", "agent_thought_chunk", "c");
-    bench.chunk("s", "d");
-    bench.update_call("call", &json!({"status":"in_progress"}));
-    bench.chunk("s", "e");
-    bench.end_turn(&first);
+    let (mut bench, a) = bench.with_begun();
     let blocks = json!([{"type":"text","text":"two"}, {"type":"text","text":"more"}]);
     bench.ask(a, 2, "session/prompt", &json!({"sessionId":"s","prompt":blocks}));
     bench.heard_one("session/prompt");
@@ -33,26 +26,9 @@ fn lines_name_their_message_or_their_turn() {
     bench.chunk("s", "h");
     bench.update_call("call", &json!({"status":"completed"}));
 
-    let [user, text, thought, call] =
-        ["user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call_update"];
-    let expected = [
-        // After `_acpd/turn_started`.
-        (user, 2),
-        (text, 3),
-        (text, 3),
-        (thought, 5),
-        (text, 6),
-        (call, 1),
-        (text, 8),
-        // After the turn's end and the next one's start.
-        (user, 11),
-        (user, 11),
-        (text, 13),
-        // After the restart.
-        (text, 14),
-        (text, 14),
-        (call, 2),
-    ];
+    let [user, text, call] = ["user_message_chunk", "agent_message_chunk", "tool_call_update"];
+    // After `_acpd/turn_started`, and after the restart.
+    let expected = [(user, 2), (user, 2), (text, 4), (text, 5), (text, 5), (call, 1)];
     let expected = expected.map(|(word, entity)| (word.to_owned(), Some(entity)));
     assert_eq!(entities(&bench, 1), expected);
 
@@ -63,7 +39,7 @@ fn lines_name_their_message_or_their_turn() {
     bench.chunk("t", "i");
     bench.run_turn(b, 3, "t", "three");
     let forked = entities(&bench, 2);
-    assert_eq!(forked[..13], expected);
-    let heads = forked[13..].iter().map(|(_, entity)| entity.unwrap());
-    assert!(forked.len() == 15 && heads.min() > Some(16), "{forked:?}");
+    assert_eq!(forked[..6], expected);
+    let heads = forked[6..].iter().map(|(_, entity)| entity.unwrap());
+    assert!(forked.len() == 8 && heads.min() > Some(7), "{forked:?}");
 }
