@@ -33,7 +33,7 @@ fn a_missing_file_means_all_defaults() {
     let config = config::load(&folder.path().join("config.toml")).unwrap();
     assert_eq!(config, read(""));
     assert_eq!((config.default_agent.as_str(), config.daemon.client_queue), ("demo", 8 << 20));
-    assert_eq!(config.daemon.protocols, [acp_wire::Version::V1], "the other one is a preview");
+    assert_eq!(config.daemon.protocols, [acp_wire::Version::V1, acp_wire::Version::V2]);
 }
 
 #[test]
