@@ -16,6 +16,9 @@ use crate::text::Text;
 /// Members of `rawOutput` that can hold the exit code of a command.
 pub(crate) const EXIT_CODES: [&str; 2] = ["exitCode", "exit_code"];
 
+/// Items of a tool call's content that are kept of those that come one by one.
+const MAX_ITEMS: usize = 512;
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
     pub id: Id,
@@ -264,6 +267,14 @@ impl Block {
     }
 }
 
+/// The changes and the patch of a diff of which nobody knows the parts.
+fn unread_diff(diff: &Value) -> Untrusted {
+    let word = |of: &Value, name| of[name].as_str().unwrap_or("?").to_owned();
+    let changes: Vec<Value> = lenient::list(diff.get("changes"));
+    let changes = changes.iter().map(|of| word(of, "operation") + ": " + &word(of, "path") + "\n");
+    (changes.collect::<String>() + diff["patch"]["text"].as_str().unwrap_or_default()).into()
+}
+
 impl Kind {
     pub fn name(&self) -> &'static str {
         self.into()
@@ -285,6 +296,13 @@ impl Message {
             Content::Other(_) => None,
         });
         texts.collect::<String>().into()
+    }
+
+    pub(crate) fn others(&self) -> impl Iterator<Item = &Value> {
+        self.content.iter().filter_map(|part| match part {
+            Content::Text(_) => None,
+            Content::Other(block) => Some(block),
+        })
     }
 }
 
@@ -310,13 +328,13 @@ impl ToolCall {
     }
 
     pub fn content(&self) -> Vec<ToolContent> {
-        let output = |terminal: &Terminal| {
-            let text = terminal.text();
-            text.map_or(ToolContent::Other, |text| ToolContent::Text(Some(text)))
-        };
+        let output =
+            |terminal: &Terminal| terminal.text().map(|text| ToolContent::Text(Some(text)));
         let Some(items) = self.members.get("content").and_then(Value::as_array) else {
-            return self.terminals.iter().map(output).collect();
+            return self.terminals.iter().filter_map(output).collect();
         };
+        // Each terminal once, and not before it has output.
+        let mut shown: Vec<&str> = Vec::new();
         let read = |item: &Value| match item["type"].as_str() {
             Some("content") => {
                 let content = item.get("content").filter(|content| content.is_object());
@@ -327,14 +345,14 @@ impl ToolCall {
             }
             Some("diff") => match FileDiff::read(item) {
                 Some(files) => files.into_iter().map(ToolContent::Diff).collect(),
-                None => {
-                    vec![ToolContent::Text(item["patch"]["text"].as_str().map(Untrusted::from))]
-                }
+                None => vec![ToolContent::Text(Some(unread_diff(item)))],
             },
             Some("terminal") => {
-                let id = item["terminalId"].as_str().unwrap_or_default();
-                let of = self.terminals.iter().find(|terminal| terminal.id == *id);
-                vec![of.map_or(ToolContent::Other, output)]
+                let is_it = |terminal: &&Terminal| item["terminalId"] == *terminal.id.raw();
+                let of = self.terminals.iter().find(is_it);
+                let of = of.filter(|terminal| !shown.contains(&terminal.id.raw()));
+                shown.extend(of.map(|terminal| terminal.id.raw()));
+                of.and_then(output).into_iter().collect()
             }
             _ => vec![ToolContent::Other],
         };
@@ -416,7 +434,12 @@ impl ToolCall {
             update.insert("content".to_owned(), lenient::items(content));
         }
         self.members.extend(update.into_iter().filter(|(_, value)| !value.is_null()));
-        self.members.retain(|name, _| !cleared.contains(name));
+        for name in cleared {
+            match name.as_str() {
+                "content" => drop(self.members.insert(name.clone(), Value::Array(Vec::new()))),
+                name => drop(self.members.remove(name)),
+            }
+        }
     }
 
     /// Adds an item to the content.
@@ -426,6 +449,10 @@ impl ToolCall {
                 self.members.entry("content").or_insert_with(|| Value::Array(Vec::new()))
         {
             all.extend(items);
+            // Twice, so that items are seldom moved.
+            if all.len() > 2 * MAX_ITEMS {
+                all.drain(..all.len() - MAX_ITEMS);
+            }
         }
     }
 }

@@ -71,7 +71,7 @@ impl Block {
             Kind::Prompt(message) | Kind::Thought(message) => quote(message),
             Kind::Answer(message) => message.text().into_raw(),
             Kind::Command(call) => command(self, call),
-            Kind::Edit(call) => {
+            Kind::Edit(call) if !call.diffs().is_empty() => {
                 let files = call.diffs();
                 let diffs =
                     files.iter().map(|file| fenced("diff", &file.unified(&call.short(&file.path))));

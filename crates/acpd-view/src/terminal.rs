@@ -30,7 +30,9 @@ impl Terminal {
         };
         match update.get("output") {
             Some(Value::Object(output)) => {
-                (self.output, self.is_cut) = (data(output).unwrap_or_default(), false);
+                if let Some(output) = data(output) {
+                    (self.output, self.is_cut) = (output, false);
+                }
             }
             Some(Value::Null) => (self.output, self.is_cut) = (Vec::new(), false),
             _ => {}

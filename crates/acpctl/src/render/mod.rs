@@ -238,7 +238,7 @@ impl Transcript {
             match content {
                 Content::Text(text) => {
                     let from = if at < parts { bytes } else { 0 };
-                    let more = Untrusted::from(&text.raw()[from..]);
+                    let more = Untrusted::from(text.raw().get(from..).unwrap_or_default());
                     self.text(flow, more, pieces);
                     bytes = text.raw().len();
                 }

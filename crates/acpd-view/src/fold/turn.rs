@@ -4,7 +4,7 @@ use std::mem::discriminant;
 use std::sync::Arc;
 
 use acpd_api::Untrusted;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{OpenQuestions, Step, notice};
 use crate::block::{
@@ -150,17 +150,31 @@ impl Turn {
         }
         self.within(step, |blocks, changed| {
             let is_it = |block: &Block| {
-                discriminant(&block.kind) == discriminant(&kind(Message::default()))
+                new.id.is_some()
                     && block.message().is_some_and(|message| message.id == new.id)
+                    && discriminant(&block.kind) == discriminant(&kind(Message::default()))
             };
-            let parts = blocks.iter().filter(|block| is_it(block));
-            let shown: Vec<&Message> = parts.filter_map(Block::message).collect();
-            if let [one] = shown[..]
-                && new.content.len() == one.content.len()
-                && new.text().raw().starts_with(one.text().raw())
-                && let Some(block) = blocks.iter_mut().rev().find(|block| is_it(block))
-            {
-                (block.kind, block.last) = (kind(new), step.seq);
+            let Some(last) = blocks.iter().rposition(is_it) else {
+                if !new.content.is_empty() {
+                    push(blocks, Block::new(step.seq, kind(new), Progress::Running), changed);
+                }
+                return;
+            };
+            let mut shown = Message::default();
+            for part in blocks.iter().filter(|block| is_it(block)).filter_map(Block::message) {
+                shown.content.extend(part.content.iter().cloned());
+            }
+            let (text, others) = (new.text(), new.others());
+            let goes_on = others.eq(shown.others());
+            if let Some(rest) = text.raw().strip_prefix(shown.text().raw()).filter(|_| goes_on) {
+                let block = &mut blocks[last];
+                if let Kind::Prompt(message) | Kind::Answer(message) | Kind::Thought(message) =
+                    &mut block.kind
+                    && !rest.is_empty()
+                {
+                    message.add(json!({"type": "text", "text": rest}));
+                }
+                block.last = step.seq;
                 changed.push(block.id);
                 return;
             }
@@ -193,7 +207,9 @@ impl Turn {
     pub(super) fn terminal(&mut self, step: &Step<'_>, update: &Map<String, Value>) -> Vec<Id> {
         let Some(id) = text(update, "terminalId") else { return Vec::new() };
         let changed = self.within(step, |blocks, changed| {
-            let is_it = |call: &ToolCall| call.shows(id.raw());
+            let is_it = |call: &ToolCall| {
+                call.shows(id.raw()) || call.terminals.iter().any(|terminal| terminal.id == id)
+            };
             change_call(blocks, step, is_it, changed, |call| {
                 let at = call.terminals.iter().position(|terminal| terminal.id == id);
                 let at = at.unwrap_or_else(|| {
@@ -209,7 +225,10 @@ impl Turn {
             };
             if let Some((_, terminal)) = self.terminals.iter_mut().find(is_it) {
                 terminal.change(update);
-            } else if self.terminals.len() < MAX_TERMINALS {
+            } else {
+                if self.terminals.len() >= MAX_TERMINALS {
+                    self.terminals.remove(0);
+                }
                 let mut terminal = Terminal::new(id);
                 terminal.change(update);
                 self.terminals.push((step.session.clone(), terminal));
