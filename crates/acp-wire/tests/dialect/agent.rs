@@ -152,6 +152,14 @@ fn a_call_of_which_a_part_is_not_shown_is_marked() {
         assert!(is_part(&mut t, &asked), "{operation}");
         assert!(is_part(&mut t, &update(&call(&json!({"content": change})))), "{operation}");
     }
+    // A hunk that cannot be read may be what matters.
+    for (hunk, is_unread) in [("-1,1 +1,1", false), ("-99999999999999999999,1 +1,1", true)] {
+        let text = format!("--- a\n+++ a\n@@ -1,1 +1,1 @@\n-a\n+b\n@@ {hunk} @@\n-x\n+y\n");
+        let mut change = diff(json!({"operation": "modify", "path": "/etc/a"}));
+        change[0]["patch"] = json!({"format": "git_patch", "text": text});
+        asked["params"]["subject"]["toolCall"]["content"] = change;
+        assert_eq!(is_part(&mut t, &asked), is_unread, "{hunk}");
+    }
     let cleared = updates(&mut t, &call(&json!({"rawInput": null})));
     assert_eq!(cleared[0]["rawInput"], json!({}));
 }

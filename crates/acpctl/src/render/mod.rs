@@ -122,6 +122,11 @@ impl Transcript {
             let is_subagent = |block: &&Block| matches!(block.kind, Kind::Subagent(_));
             if let Some(block) = own.or_else(|| state.get(id).filter(is_subagent)) {
                 self.block(block, mode.as_ref(), &mut pieces);
+            } else if let Some(Shown::Message { has_ended: false, .. }) = self.shown.remove(&id)
+                && matches!(self.flow, Some((Flow::Answer, _)))
+            {
+                // Another text takes its place.
+                pieces.push(Piece::AnswerEnds);
             }
         }
         let options = self.options(state.header().options.as_deref().unwrap_or_default());

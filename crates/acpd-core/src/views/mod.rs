@@ -55,6 +55,7 @@ pub fn render(row: &EventRow, update: Option<&str>, session: &str, view: &View) 
     let (line, kind, seq) = (&row.line, row.kind, row.seq);
     let line = match (view.version, kind) {
         _ if !row.form.is_for(view.reads()) => return None,
+        (Version::V1, EventKind::Child) if !view.capabilities.subagents => return None,
         _ if view.gets_original(row.form) => line.clone(),
         (Version::V2, _) => version2::render(row, view)?,
         (Version::V1, EventKind::Notice) if !view.notices => {

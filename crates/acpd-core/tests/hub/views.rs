@@ -417,6 +417,8 @@ impl Scene {
         }
         let Some(seq) = number(&["params", "_meta", NAMESPACE, "seq"]) else { return };
         let seer = &self.seers[who];
+        let session = str_at(bytes, &["params", "sessionId"]);
+        assert!(seer.view.capabilities.subagents || session.as_deref() == Some("s"), "{line}");
         let place = seer.place.unwrap_or_else(|| panic!("{seer:?} is not attached: {line}"));
         assert!(seq > place.seen, "{seer:?}: {line}");
         let row = &self.rows()[seq as usize - 1];

@@ -77,7 +77,7 @@ fn items_of(change: &Bytes, file: &FilePatch<'_>) -> (Vec<Bytes>, bool) {
 }
 
 /// Reads a patch in Git's form, with a part for each of its changes; without that, no part is known to
-/// belong to a change. Lines that are no part of a hunk only separate files.
+/// belong to a change. `None` also if one of its hunks cannot be read. Lines that are no part of a hunk only separate files.
 pub fn files_of(patch: &str, changes: usize) -> Option<Vec<FilePatch<'_>>> {
     let mut files: Vec<FilePatch<'_>> = Vec::new();
     let mut has_names = false;
@@ -95,10 +95,8 @@ pub fn files_of(patch: &str, changes: usize) -> Option<Vec<FilePatch<'_>>> {
                 files.push(FilePatch::default());
             }
             has_names = true;
-        } else if let Some(hunk) = Hunk::begin(line)
-            && let Some(file) = files.last_mut()
-        {
-            file.hunks.push(hunk);
+        } else if line.starts_with("@@") {
+            files.last_mut()?.hunks.push(Hunk::begin(line)?);
         }
     }
     (files.len() == changes).then_some(files)

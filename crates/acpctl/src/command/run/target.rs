@@ -31,7 +31,7 @@ impl Turn<'_> {
             cwd: profile.is_none().then(|| cwd.to_owned()),
             notices: true,
             seq: true,
-            originals: !self.is_stream,
+            originals: !self.is_stream && self.screen.kept().is_none(),
             ..ClientMeta::default()
         };
         if let Some(agent) = &profile {
