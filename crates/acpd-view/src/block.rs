@@ -267,14 +267,6 @@ impl Block {
     }
 }
 
-/// The changes and the patch of a diff of which nobody knows the parts.
-fn unread_diff(diff: &Value) -> Untrusted {
-    let word = |of: &Value, name| of[name].as_str().unwrap_or("?").to_owned();
-    let changes: Vec<Value> = lenient::list(diff.get("changes"));
-    let changes = changes.iter().map(|of| word(of, "operation") + ": " + &word(of, "path") + "\n");
-    (changes.collect::<String>() + diff["patch"]["text"].as_str().unwrap_or_default()).into()
-}
-
 impl Kind {
     pub fn name(&self) -> &'static str {
         self.into()
@@ -336,16 +328,16 @@ impl ToolCall {
         // Each terminal once, and not before it has output.
         let mut shown: Vec<&str> = Vec::new();
         let read = |item: &Value| match item["type"].as_str() {
-            Some("content") => {
-                let content = item.get("content").filter(|content| content.is_object());
-                let text = content.map(|content| content["text"].as_str().map(Untrusted::from));
-                vec![text.map_or(ToolContent::Text(None), |text| {
-                    text.map_or(ToolContent::Other, |text| ToolContent::Text(Some(text)))
-                })]
-            }
+            Some("content") => match item.get("content") {
+                Some(Value::Object(content)) => {
+                    let text = text(content, "text").map(|text| ToolContent::Text(Some(text)));
+                    vec![text.unwrap_or(ToolContent::Other)]
+                }
+                _ => vec![ToolContent::Text(None)],
+            },
             Some("diff") => match FileDiff::read(item) {
-                Some(files) => files.into_iter().map(ToolContent::Diff).collect(),
-                None => vec![ToolContent::Text(Some(unread_diff(item)))],
+                Ok(files) => files.into_iter().map(ToolContent::Diff).collect(),
+                Err(text) => vec![ToolContent::Text(Some(text))],
             },
             Some("terminal") => {
                 let is_it = |terminal: &&Terminal| item["terminalId"] == *terminal.id.raw();

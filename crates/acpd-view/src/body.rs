@@ -71,8 +71,11 @@ impl Block {
             Kind::Prompt(message) | Kind::Thought(message) => quote(message),
             Kind::Answer(message) => message.text().into_raw(),
             Kind::Command(call) => command(self, call),
-            Kind::Edit(call) if !call.diffs().is_empty() => {
+            Kind::Edit(call) => {
                 let files = call.diffs();
+                if files.is_empty() {
+                    return fenced("", &self.plain());
+                }
                 let diffs =
                     files.iter().map(|file| fenced("diff", &file.unified(&call.short(&file.path))));
                 diffs.collect::<Vec<_>>().join("\n")
@@ -159,7 +162,7 @@ impl ToolCall {
         let CallBody { commands, files, output } = self.body(is_command);
         let mut lines: Vec<Text> = commands.iter().map(|line| Text::of(Role::Code, line)).collect();
         // The summary has the path of a single file.
-        let has_heads = files.len() > 1 || self.diffs().iter().any(|file| file.old_path.is_some());
+        let has_heads = files.len() > 1 || files.iter().any(|(_, change)| change.has_old_path);
         for (_, change) in files {
             lines.extend(has_heads.then_some(change.head));
             lines.extend(change.lines.iter().map(DiffLine::line));

@@ -42,21 +42,29 @@ pub struct Hunk {
 
 impl FileDiff {
     /// Reads the diff of a tool call's content: texts in version 1 of the protocol, a patch in
-    /// version 2. `None`: nobody knows which part of the patch belongs to which file.
-    pub(crate) fn read(item: &Value) -> Option<Vec<FileDiff>> {
+    /// version 2. The error has all of it as text, if no part of the patch is known to belong to a
+    /// file.
+    pub(crate) fn read(item: &Value) -> Result<Vec<FileDiff>, Untrusted> {
         let of = |value: &Value, name| value.get(name)?.as_str().map(Untrusted::from);
         let Some(changes) = item.get("changes") else {
             let content =
                 FileContent::Texts(of(item, "oldText"), of(item, "newText").unwrap_or_default());
             let path = of(item, "path").unwrap_or_default();
-            return Some(vec![FileDiff { path, old_path: None, content }]);
+            return Ok(vec![FileDiff { path, old_path: None, content }]);
         };
         let changes: Vec<Value> = lenient::list(Some(changes));
         let patch = item["patch"]["text"].as_str().unwrap_or_default();
-        let is_git = item["patch"]["format"] == "git_patch";
-        let files = is_git.then(|| files_of(patch, changes.len())).flatten().or_else(|| {
-            patch.is_empty().then(|| changes.iter().map(|_| FilePatch::default()).collect())
-        });
+        let files = if patch.is_empty() {
+            changes.iter().map(|_| FilePatch::default()).collect()
+        } else {
+            let is_git = item["patch"]["format"] == "git_patch";
+            let files = is_git.then(|| files_of(patch, changes.len())).flatten();
+            files.ok_or_else(|| {
+                let word = |of: &Value, name| of[name].as_str().unwrap_or("?").to_owned();
+                let line = |of| word(of, "operation") + ": " + &word(of, "path") + "\n";
+                changes.iter().map(line).collect::<String>() + patch
+            })?
+        };
         let diff = |(change, file): (&Value, FilePatch<'_>)| {
             let hunks = file.hunks.iter().map(|hunk| Hunk {
                 first: hunk.first,
@@ -69,7 +77,7 @@ impl FileDiff {
                 content: FileContent::Patch(operation, hunks.collect()),
             }
         };
-        Some(changes.iter().zip(files?).map(diff).collect())
+        Ok(changes.iter().zip(files).map(diff).collect())
     }
 
     /// Returns the change as a patch.
@@ -130,6 +138,8 @@ pub struct Change {
     pub lines: Vec<DiffLine>,
     pub added: usize,
     pub removed: usize,
+    /// Moved or copied.
+    pub has_old_path: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,7 +209,7 @@ impl Change {
             None => path.into(),
         };
         let head = with_counts(Text::of(Role::Name, path), added, removed).and(Role::Plain, note);
-        Change { head, lines, added, removed }
+        Change { head, lines, added, removed, has_old_path: file.old_path.is_some() }
     }
 }
 

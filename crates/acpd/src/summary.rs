@@ -179,6 +179,7 @@ fn part_of(row: &EventRow) -> Option<(Part, String)> {
 mod tests {
     use acp_wire::set_member;
     use acpd_core::ids::Time;
+    use acpd_core::record::LineForm;
     use serde_json::json;
 
     use super::*;
@@ -201,7 +202,7 @@ mod tests {
         EventRow {
             session,
             seq: 1,
-            form: acpd_core::record::LineForm::default(),
+            form: LineForm::default(),
             kind,
             at,
             line,

@@ -298,7 +298,7 @@ fn lines_that_both_versions_have_pass_as_they_are() {
     assert_eq!(fate(&mut t, &request(8, "session/request_permission", &params)), " 1");
 }
 
-/// What the engine knows of a prompt.
+/// Knowledge of the engine about a prompt.
 #[derive(Clone, Copy, Default)]
 struct Fate {
     inserted: bool,

@@ -328,7 +328,7 @@ pub enum LineForm {
     First = 0x11,
     /// An agent's own line of version 2; clients of version 1 get others for it.
     Second = 0x12,
-    /// What a line of the form `Second` means in version 1.
+    /// Meaning in version 1 of a line of the form `Second`.
     Meaning = 0x21,
     /// An agent's own line of version 2 about what is there in the form `First`.
     Echo = 0x22,

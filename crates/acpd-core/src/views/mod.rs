@@ -69,8 +69,8 @@ pub fn render(row: &EventRow, update: Option<&str>, session: &str, view: &View) 
     let is_state = || view.version.tells_states() && version2::is_state(row);
     let line = match view.version {
         _ if is_long && !is_state() => skipped(&line, view)?,
-        Version::V1 if view.gets_original(row.form) => with_version(&line),
-        _ => line,
+        Version::V1 => with_version(line, row.form),
+        Version::V2 => line,
     };
     Some(match view.numbers {
         Numbers::None => line,
@@ -90,8 +90,11 @@ fn with_seq(line: &Bytes, kind: EventKind, seq: Seq, session: &str) -> Bytes {
 }
 
 /// Marks a line of version 2 for readers of both.
-fn with_version(line: &Bytes) -> Bytes {
-    set_member(line, &["params", "_meta", NAMESPACE, "version"], b"2")
+fn with_version(line: Bytes, form: LineForm) -> Bytes {
+    match form {
+        LineForm::Second => set_member(&line, &["params", "_meta", NAMESPACE, "version"], b"2"),
+        _ => line,
+    }
 }
 
 /// ACP v1 unions are closed: a strict client fails on unknown kinds.
@@ -102,7 +105,6 @@ fn downgrade(line: &Bytes, kind: EventKind, update: Option<&str>, view: &View) -
         EventKind::State(StateKey::Options) if !can.boolean_options => {
             Some(without_boolean_options(line, &["params", "update", "configOptions"]))
         }
-        EventKind::Child if !can.subagents => None,
         EventKind::Update | EventKind::Imported | EventKind::Child => {
             let read = || str_at(line, &["params", "update", "sessionUpdate"]);
             match update.map(Cow::Borrowed).or_else(read).as_deref() {
@@ -163,8 +165,7 @@ impl LogPage {
         // A notice says the same as a banner.
         let rows = rows.filter(|row| row.kind != EventKind::Banner && row.form.is_for(self.reads));
         let entry = |row: EventRow| {
-            let line =
-                if row.form == LineForm::Second { with_version(&row.line) } else { row.line };
+            let line = with_version(row.line, row.form);
             let line = RawValue::from_string(String::from_utf8(line.into()).ok()?).ok()?;
             Some(LogEntry { seq: row.seq, line })
         };

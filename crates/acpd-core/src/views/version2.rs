@@ -25,7 +25,7 @@ use crate::views::content::with_own_content;
 use crate::views::words::{OWN_VOICE, missing_in_words};
 
 impl View {
-    pub(super) fn reads(&self) -> Reads {
+    pub fn reads(&self) -> Reads {
         match self.version {
             Version::V1 if self.originals => Reads::Both,
             Version::V1 => Reads::First,

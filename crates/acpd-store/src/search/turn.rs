@@ -137,6 +137,7 @@ impl Turn {
 
 #[cfg(test)]
 mod tests {
+    use acpd_core::record::LineForm;
     use serde_json::{Value, json};
 
     use super::*;
@@ -152,7 +153,7 @@ mod tests {
             let params = format!(r#"{{"sessionId":"s","update":{}}}"#, update.to_string());
             let line = format!(r#"{{"method":"session/update","params":{params}}}"#);
             let line = Line {
-                form: acpd_core::record::LineForm::default(),
+                form: LineForm::default(),
                 origin: None,
                 entity: None,
                 seq,

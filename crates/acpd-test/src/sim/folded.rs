@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use acp_wire::{Version, set_member, str_at};
+use acp_wire::{set_member, str_at};
 use acpd_core::View;
-use acpd_core::record::{EventKind, EventRow, Reads};
+use acpd_core::record::{EventKind, EventRow};
 use acpd_core::views::render;
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -80,12 +80,7 @@ pub(super) fn first_of_call(
 
 /// Returns whether a load shows a row apart from its neighbours.
 fn is_apart(row: &EventRow, view: &View) -> bool {
-    let reads = match view.version {
-        Version::V1 if view.originals => Reads::Both,
-        Version::V1 => Reads::First,
-        Version::V2 => Reads::Second,
-    };
-    matches!(row.kind, EventKind::State(_) | EventKind::Live) || !row.form.is_for(reads)
+    matches!(row.kind, EventKind::State(_) | EventKind::Live) || !row.form.is_for(view.reads())
 }
 
 pub(super) fn text_of(row: &EventRow) -> Option<String> {

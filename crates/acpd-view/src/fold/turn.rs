@@ -154,35 +154,31 @@ impl Turn {
                     && block.message().is_some_and(|message| message.id == new.id)
                     && discriminant(&block.kind) == discriminant(&kind(Message::default()))
             };
-            let Some(last) = blocks.iter().rposition(is_it) else {
-                if !new.content.is_empty() {
-                    push(blocks, Block::new(step.seq, kind(new), Progress::Running), changed);
+            if let Some(last) = blocks.iter().rposition(is_it) {
+                let mut shown = Message::default();
+                for part in blocks.iter().filter(|block| is_it(block)).filter_map(Block::message) {
+                    shown.content.extend(part.content.iter().cloned());
                 }
-                return;
-            };
-            let mut shown = Message::default();
-            for part in blocks.iter().filter(|block| is_it(block)).filter_map(Block::message) {
-                shown.content.extend(part.content.iter().cloned());
-            }
-            let (text, others) = (new.text(), new.others());
-            let goes_on = others.eq(shown.others());
-            if let Some(rest) = text.raw().strip_prefix(shown.text().raw()).filter(|_| goes_on) {
-                let block = &mut blocks[last];
-                if let Kind::Prompt(message) | Kind::Answer(message) | Kind::Thought(message) =
-                    &mut block.kind
-                    && !rest.is_empty()
-                {
-                    message.add(json!({"type": "text", "text": rest}));
+                let text = new.text();
+                let rest = text.raw().strip_prefix(shown.text().raw());
+                if let Some(rest) = rest.filter(|_| new.others().eq(shown.others())) {
+                    let block = &mut blocks[last];
+                    if let Kind::Prompt(message) | Kind::Answer(message) | Kind::Thought(message) =
+                        &mut block.kind
+                        && !rest.is_empty()
+                    {
+                        message.add(json!({"type": "text", "text": rest}));
+                    }
+                    block.last = step.seq;
+                    changed.push(block.id);
+                    return;
                 }
-                block.last = step.seq;
-                changed.push(block.id);
-                return;
+                blocks.retain(|block| {
+                    let is_gone = is_it(block);
+                    changed.extend(is_gone.then_some(block.id));
+                    !is_gone
+                });
             }
-            blocks.retain(|block| {
-                let is_gone = is_it(block);
-                changed.extend(is_gone.then_some(block.id));
-                !is_gone
-            });
             if !new.content.is_empty() {
                 push(blocks, Block::new(step.seq, kind(new), Progress::Running), changed);
             }
@@ -198,8 +194,9 @@ impl Turn {
         let id = text(&update, "toolCallId").unwrap_or_default();
         let item = update.remove("content").unwrap_or_default();
         self.within(step, |blocks, changed| {
-            let is_it = |call: &ToolCall| call.has_id(id.raw());
-            change_call(blocks, step, is_it, changed, |call| call.add_content(item));
+            if let Some(at) = last_call(blocks, |call| call.has_id(id.raw())) {
+                change_call(blocks, at, step, changed, |call| call.add_content(item));
+            }
         })
     }
 
@@ -210,7 +207,8 @@ impl Turn {
             let is_it = |call: &ToolCall| {
                 call.shows(id.raw()) || call.terminals.iter().any(|terminal| terminal.id == id)
             };
-            change_call(blocks, step, is_it, changed, |call| {
+            let Some(at) = last_call(blocks, is_it) else { return };
+            change_call(blocks, at, step, changed, |call| {
                 let at = call.terminals.iter().position(|terminal| terminal.id == id);
                 let at = at.unwrap_or_else(|| {
                     call.terminals.push(Terminal::new(id.clone()));
@@ -257,8 +255,8 @@ impl Turn {
                 let shown: Vec<_> = terminals.extract_if(.., is_its).collect();
                 call.terminals.extend(shown.into_iter().map(|(_, terminal)| terminal));
             };
-            if blocks.iter().rev().any(|block| block.tool_call().is_some_and(is_it)) {
-                return change_call(blocks, step, is_it, changed, change);
+            if let Some(at) = last_call(blocks, is_it) {
+                return change_call(blocks, at, step, changed, change);
             }
             let mut call = ToolCall { folder, ..ToolCall::default() };
             change(&mut call);
@@ -388,16 +386,18 @@ impl Turn {
     }
 }
 
-/// Changes the last such call, if there is one.
+fn last_call(blocks: &[Block], is_it: impl Fn(&ToolCall) -> bool) -> Option<usize> {
+    blocks.iter().rposition(|block| block.tool_call().is_some_and(&is_it))
+}
+
 fn change_call(
     blocks: &mut [Block],
+    at: usize,
     step: &Step<'_>,
-    is_it: impl Fn(&ToolCall) -> bool,
     changed: &mut Vec<Id>,
     change: impl FnOnce(&mut ToolCall),
 ) {
-    let is_it = |block: &&mut Block| block.tool_call().is_some_and(&is_it);
-    let Some(block) = blocks.iter_mut().rev().find(is_it) else { return };
+    let block = &mut blocks[at];
     let before = block.progress;
     if let Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) = &mut block.kind {
         change(call);

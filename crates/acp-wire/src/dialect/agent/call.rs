@@ -27,7 +27,7 @@ pub(super) struct Calls {
 }
 
 /// An update for the engine.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct CallUpdate {
     pub(super) update: Bytes,
     /// The content in it has everything that the agent has said.

@@ -22,7 +22,7 @@ pub struct Hunk<'a> {
     /// The old and the new number of the first line, from 1.
     pub first: (usize, usize),
     /// The lines with their signs. `\ No newline at end of file` is about the line before it.
-    pub lines: Vec<&'a str>,
+    lines: Vec<&'a str>,
     /// Old and new lines that are still to come.
     left: (usize, usize),
 }
