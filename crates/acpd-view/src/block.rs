@@ -340,9 +340,9 @@ impl ToolCall {
                 Err(text) => vec![ToolContent::Text(Some(text))],
             },
             Some("terminal") => {
-                let is_it = |terminal: &&Terminal| item["terminalId"] == *terminal.id.raw();
+                let is_it = |of: &&Terminal| item["terminalId"] == *of.id.raw();
                 let of = self.terminals.iter().find(is_it);
-                let of = of.filter(|terminal| !shown.contains(&terminal.id.raw()));
+                let of = of.filter(|of| !shown.contains(&of.id.raw()));
                 shown.extend(of.map(|terminal| terminal.id.raw()));
                 of.and_then(output).into_iter().collect()
             }
@@ -405,9 +405,8 @@ impl ToolCall {
     }
 
     pub fn exit_code(&self) -> Option<i64> {
-        let output = self.members.get("rawOutput");
-        let told =
-            output.and_then(|output| EXIT_CODES.iter().find_map(|name| output.get(name)?.as_i64()));
+        let told = |name: &&str| self.members.get("rawOutput")?.get(*name)?.as_i64();
+        let told = EXIT_CODES.iter().find_map(told);
         told.or_else(|| self.terminals.iter().rev().find_map(|terminal| terminal.exit_code))
     }
 

@@ -12,7 +12,7 @@ use crate::block::{
     Block, Content, EXIT_CODES, Folding, Kind, Message, Plan, PlanEntry, Subagent, ToolCall,
     ToolContent,
 };
-use crate::diff::{Change, DiffLine};
+use crate::diff::{Change, DiffLine, FileDiff};
 use crate::lenient::NOT_READ;
 use crate::markdown::Markdown;
 use crate::summary::describe;
@@ -76,9 +76,8 @@ impl Block {
                 if files.is_empty() {
                     return fenced("", &self.plain());
                 }
-                let diffs =
-                    files.iter().map(|file| fenced("diff", &file.unified(&call.short(&file.path))));
-                diffs.collect::<Vec<_>>().join("\n")
+                let diff = |file: &FileDiff| fenced("diff", &file.unified(&call.short(&file.path)));
+                files.iter().map(diff).collect::<Vec<_>>().join("\n")
             }
             Kind::Plan(plan) if plan.text.is_none() => {
                 let step = |step: &PlanEntry| {

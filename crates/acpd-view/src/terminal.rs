@@ -28,14 +28,13 @@ impl Terminal {
         let data = |of: &Map<String, Value>| {
             text(of, "data").and_then(|data| BASE64_STANDARD.decode(data.raw()).ok())
         };
-        match update.get("output") {
-            Some(Value::Object(output)) => {
-                if let Some(output) = data(output) {
-                    (self.output, self.is_cut) = (output, false);
-                }
-            }
-            Some(Value::Null) => (self.output, self.is_cut) = (Vec::new(), false),
-            _ => {}
+        let whole = match update.get("output") {
+            Some(Value::Object(output)) => data(output),
+            Some(Value::Null) => Some(Vec::new()),
+            _ => None,
+        };
+        if let Some(output) = whole {
+            (self.output, self.is_cut) = (output, false);
         }
         self.output.extend(data(update).unwrap_or_default());
         // Twice, so that bytes are seldom moved.

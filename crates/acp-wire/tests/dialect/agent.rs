@@ -318,8 +318,7 @@ fn each_order_of_events_ends_a_prompt_once() {
         update(&idle("end_turn")),
     ];
     let mut t = Translator::default();
-    let params = json!({"sessionId": "s", "prompt": []});
-    t.to_agent(&line(&request(9, "session/prompt", &params)));
+    t.to_agent(&line(&request(9, "session/prompt", &json!({"sessionId": "s", "prompt": []}))));
     every_order(&t, Fate::default(), &events, 8);
 }
 
