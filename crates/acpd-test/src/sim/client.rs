@@ -547,7 +547,8 @@ impl Client {
         // A deleted session has nothing left to read.
         let key = key.filter(|key| store.has(**key));
         let Some(key) = key else { return Ok(()) };
-        let end = store.journals.get(key).map_or(0, |journal| journal.end_of(text));
+        let end =
+            store.journals.get(key).map_or(0, |journal| journal.end_of(text, self.view.reads()));
         // Of several requests with one key, some may be refused, or taken back before the turn.
         let metas = [&line["result"]["_meta"], &line["error"]["data"]];
         let is_of_turn = !truth.shared.contains(text)

@@ -374,10 +374,11 @@ impl Journal {
     }
 
     /// The position of the last chunk of this prompt's answer.
-    pub(super) fn end_of(&self, prompt: &str) -> u64 {
+    pub(super) fn end_of(&self, prompt: &str, reads: Reads) -> u64 {
         let of_prompt = |row: &&EventRow| {
             let text = format!("\"{prompt}#");
-            row.line.windows(text.len()).any(|window| window == text.as_bytes())
+            row.form.is_for(reads)
+                && row.line.windows(text.len()).any(|window| window == text.as_bytes())
         };
         self.rows.iter().rev().find(of_prompt).map_or(0, |row| row.seq)
     }
