@@ -383,9 +383,9 @@ pub struct Restart {
     /// First delay, doubled with each failure.
     pub delay: u64,
     pub max_delay: u64,
-    /// A crash loop is this number of failures …
+    /// A crash loop is this number of failures in a row.
     pub budget: u32,
-    /// … within this time.
+    /// Failures do not count after the agent was down for longer than its delay and this.
     pub window: u64,
     /// A crash after this ready time leads to an immediate restart.
     pub ready_after: u64,

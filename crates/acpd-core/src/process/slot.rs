@@ -45,10 +45,10 @@ pub(crate) struct Slot {
 
 #[derive(Debug, Default)]
 pub(super) struct Failures {
-    /// Failures within the window of the restart rules.
-    pub(super) at: Vec<Time>,
     /// Failures since the last run that was ready for long enough.
     pub(super) in_a_row: u32,
+    /// Time of the restart after the last one.
+    pub(super) due: Time,
 }
 
 /// Lines about a session that the agent has not named yet, while a `session/new`, an adoption or a

@@ -208,7 +208,11 @@ impl Processes {
 
     fn launch(&mut self, cx: &mut Cx, id: SlotId) {
         let host = HostId(cx.ids.issue());
+        let window = self.profile(id, &cx.config).restart.window;
         let slot = self.slot_mut(id);
+        if cx.now.since(slot.failures.due) > window {
+            slot.forgive();
+        }
         (slot.printed, slot.start_hint) = (None, None);
         let agent = slot.profile.clone();
         self.put(id, Host { made: Some(cx.now), ..Host::new(host) });
@@ -558,7 +562,7 @@ impl Processes {
         slot.forgive();
         if why == StopWhy::Crashed {
             // This crash begins a new count.
-            slot.failures.at.push(cx.now);
+            slot.failures = Failures { in_a_row: 1, due: cx.now };
             return None;
         }
         Some(why)
@@ -572,11 +576,10 @@ impl Processes {
     /// Returns the delay before the next start.
     fn count_failure(&mut self, cx: &mut Cx, id: SlotId) -> Result<u64, Reason> {
         let rules = self.profile(id, &cx.config).restart;
-        let Failures { at, in_a_row } = &mut self.slot_mut(id).failures;
-        at.push(cx.now);
-        at.retain(|at| cx.now.since(*at) <= rules.window);
+        let Failures { in_a_row, due } = &mut self.slot_mut(id).failures;
         *in_a_row += 1;
-        if at.len() >= rules.budget as usize {
+        *due = cx.now;
+        if *in_a_row >= rules.budget {
             return Err(Reason::AgentCrashLoop);
         }
         let doubled = rules.delay.saturating_mul(1 << (*in_a_row - 1).min(16)).min(rules.max_delay);
@@ -584,6 +587,8 @@ impl Processes {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        Ok(doubled * (80 + self.random % 41) / 100)
+        let delay = doubled * (80 + self.random % 41) / 100;
+        self.slot_mut(id).failures.due = cx.now.after(delay);
+        Ok(delay)
     }
 }

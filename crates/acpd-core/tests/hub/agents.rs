@@ -105,6 +105,21 @@ fn an_agent_that_crashes_again_and_again_is_given_up_until_a_person_asks() {
 }
 
 #[test]
+fn an_agent_that_fails_slowly_is_given_up_too() {
+    let (mut bench, a) = Bench::used();
+    bench.ask(a, 1, "_acpd/agent/start", &json!({"agent":AGENT}));
+    bench.by_hand();
+    bench.agent_dies_for(5_000);
+    for starts in 2..=5 {
+        assert_eq!(bench.spawned.len(), starts);
+        bench.process_starts();
+        bench.pass(60_000);
+        bench.agent_dies_for(40_000);
+    }
+    assert_eq!((bench.spawned.len(), bench.agent_state()), (5, "failed".into()));
+}
+
+#[test]
 fn a_session_that_was_cut_off_comes_back_even_if_the_first_start_fails() {
     let (mut bench, _) = Bench::used();
     bench.pass(20_000);

@@ -205,7 +205,9 @@ impl Client {
                 if let Some(states) = &mut lines.complete {
                     *states += 1;
                 }
+                // A client that is behind may leave before it has read that the turn started.
                 let comes_again = opens.is_some()
+                    || is_close && !is_row
                     || lines.last.as_ref().is_some_and(|(kind, _)| kind == "config_option_update");
                 // Agents may say the same again.
                 let is_placed = is_row && has_numbers || journal.is_some_and(has_originals);

@@ -65,7 +65,7 @@ pub(super) struct World {
     /// Starts of each agent since the last request, and those in which it required a login first.
     pub(super) starts: BTreeMap<String, u64>,
     pub(super) refused_starts: BTreeMap<String, u64>,
-    failures: BTreeMap<String, Vec<u64>>,
+    failures: BTreeMap<String, u32>,
     /// Shims of this run outlive the daemon.
     pub(super) survives: bool,
     next_client: u64,
@@ -187,6 +187,7 @@ impl World {
 
     pub(super) fn boot(&mut self) -> Result<(), String> {
         self.check_hosts()?;
+        self.failures.clear();
         if self.faults && self.days.jumps && self.rng.permille(300) {
             self.truth.hit("clock set back between two daemons");
             let back = self.now.min(self.rng.below(7_200_000) as u64);
@@ -438,19 +439,17 @@ impl World {
     }
 
     pub(super) fn has_failed(&mut self, agent: &str) {
-        self.failures.entry(agent.to_owned()).or_default().push(self.now);
+        *self.failures.entry(agent.to_owned()).or_default() += 1;
     }
 
-    /// Checks that an agent is given up only after enough failures within the time in which they
-    /// count. Two starts may have timed out only because time passed.
+    /// Checks that a daemon gives an agent up only after enough failures. Two starts may have timed
+    /// out only because time passed.
     fn check_crash_loops(&self) -> Result<(), String> {
-        let rules = Profile::standard().restart;
+        let budget = Profile::standard().restart.budget;
         for agent in self.hub.iter().flat_map(Hub::crash_loops) {
-            let failures = self.failures.get(agent).map(Vec::as_slice).unwrap_or_default();
-            let recent = |at: &&u64| self.now.saturating_sub(**at) <= rules.window;
-            let recent = failures.iter().filter(recent).count();
-            if recent + 2 < rules.budget as usize {
-                return Err(format!("{agent} was given up after {recent} failures"));
+            let failures = self.failures.get(agent).copied().unwrap_or_default();
+            if failures + 2 < budget {
+                return Err(format!("{agent} was given up after {failures} failures"));
             }
         }
         Ok(())

@@ -112,11 +112,11 @@ pub struct Profile {
     /// The longest wait before a restart.
     #[serde(with = "As::<Time>")]
     pub restart_max_delay: Duration,
-    /// How many failures within `restart_window` are too many. The agent then stays down until
-    /// someone starts it or sends it a prompt.
+    /// How many failures in a row are too many. The agent then stays down until someone starts it
+    /// or sends it a prompt.
     #[serde(with = "As::<Whole<u32, 1>>")]
     pub restart_budget: u32,
-    /// See `restart_budget`.
+    /// An agent that stayed down for this long begins a new count.
     #[serde(with = "As::<Timeout>")]
     pub restart_window: Duration,
     /// How long an agent must have been ready to be restarted without a wait.
