@@ -20,6 +20,9 @@ pub(super) struct Journal {
     pub(super) rows: Vec<EventRow>,
     /// Texts of chunks, each once.
     texts: BTreeSet<String>,
+    /// Prompts that came again after the agent had refused them, and those that a fork copies.
+    again: Vec<String>,
+    copies: Vec<String>,
     /// Chunks of the last prompt so far, to check their order.
     last: Option<(String, u64)>,
     /// The running turn.
@@ -159,8 +162,10 @@ impl Store {
         if of(&fork.session) != Some(0) || of(&fork.from).is_none_or(|head| head < fork.upto) {
             return Err(format!("{:?} cannot begin with {:?}", fork.session, fork.from));
         }
-        let from = self.journals.get(&fork.from).map_or(&[][..], |journal| &journal.rows);
-        let lines = fork.lines(from);
+        let from = self.journals.get(&fork.from);
+        let lines = fork.lines(from.map_or(&[][..], |journal| &journal.rows));
+        let again = from.map(|journal| journal.again.clone()).unwrap_or_default();
+        self.journals.entry(fork.session).or_default().copies = again;
         lines.iter().try_for_each(|row| self.append(row, truth))?;
         // The fork has the whole context of its session.
         let owes = self.journals.get(&fork.from).is_some_and(|journal| journal.owes_summary);
@@ -244,8 +249,12 @@ impl Journal {
             // A prompt that an agent has refused may come again, but for a client of version 2 it
             // is in the history.
             let may_repeat = truth.refused.contains(text) && !truth.inserted.contains_key(text);
-            if !self.texts.insert(text.to_owned()) && !may_repeat {
-                return Err(format!("`{text}` is in the journal twice"));
+            if !self.texts.insert(text.to_owned()) {
+                let copy = self.copies.iter().position(|copy| copy == text);
+                if copy.map(|at| self.copies.remove(at)).is_none() && !may_repeat {
+                    return Err(format!("`{text}` is in the journal twice"));
+                }
+                self.again.push(text.to_owned());
             }
             if let Some((prompt, n)) = text.split_once('#') {
                 let n: u64 = n.parse().unwrap_or_default();
