@@ -50,7 +50,17 @@ fn opencode() {
 #[test]
 #[ignore = "takes a big download; run it with `cargo xtask real claude_is_equal_in_both_versions`"]
 fn claude_is_equal_in_both_versions() {
-    let [one, two] = ["1", "2"].map(|version| transcript("claude", version).unwrap());
+    equal_in_both_versions("claude");
+}
+
+#[test]
+#[ignore = "takes a big download; run it with `cargo xtask real codex_is_equal_in_both_versions`"]
+fn codex_is_equal_in_both_versions() {
+    equal_in_both_versions("codex");
+}
+
+fn equal_in_both_versions(agent: &str) {
+    let [one, two] = ["1", "2"].map(|version| transcript(agent, version).unwrap());
     assert_eq!(two, one);
 }
 
@@ -106,9 +116,12 @@ fn transcript(agent: &str, version: &str) -> Result<Vec<String>> {
     let home = Home::new(&workspace::bin_dir("debug")?)?;
     let more = format!("protocol = \"{version}\"\n[policy]\ndefault = \"allow\"\n");
     scripts.configure(&home, agent, &model, &more)?;
+    // codex writes files with its shell.
+    let write =
+        if agent == "codex" { "bash echo hello > made.txt" } else { "write made.txt hello" };
     for prompt in [
         "say #one [think]",
-        "say #two [tool bash echo ran && echo twice] [tool write made.txt hello]",
+        &format!("say #two [tool bash echo ran && echo twice] [tool {write}]"),
         "say #three [tool bash ls /nowhere; exit 3] [tool bash rm made.txt]",
     ] {
         home.read(&["run", "-a", agent, "-s", "work", prompt])?;
@@ -137,6 +150,9 @@ fn transcript(agent: &str, version: &str) -> Result<Vec<String>> {
                     let said = text(&shows["content"]).replace("```console", "").replace("```", "");
                     *shown = said.trim().to_owned() + shows["newText"].as_str().unwrap_or_default();
                 }
+                // And codex into members of its own.
+                let output = update["_meta"]["terminal_output_delta"]["data"].as_str();
+                *shown += output.unwrap_or_default().trim_end();
             }
             (_, Some(at)) if at + 1 == parts.len() && parts[at][1] == kind => {
                 parts[at][2] += &text(&update["content"]);
@@ -151,7 +167,10 @@ fn transcript(agent: &str, version: &str) -> Result<Vec<String>> {
         }
     }
     home.stop()?;
-    Ok(parts.into_iter().map(|[_, what, text]| format!("{what}: {text}")).collect())
+    // codex numbers and times its commands.
+    let is_same = |line: &&str| !line.contains("Chunk ID: ") && !line.starts_with("Wall time");
+    let same = |text: String| text.lines().filter(is_same).collect::<Vec<_>>().join("\n");
+    Ok(parts.into_iter().map(|[_, what, text]| format!("{what}: {}", same(text))).collect())
 }
 
 /// A whole slow answer, each piece of it once and in order.
