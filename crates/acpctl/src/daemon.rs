@@ -9,23 +9,23 @@ use acpd_api::{
     Untrusted, method,
 };
 use acpd_client::{
-    CallError, ConnectError, Connection, LinkError, Options, Paths, connect, stopped_daemon,
+    CallError, ConnectError, Connection, LinkError, Options, Paths, Place, connect, stopped_daemon,
     wait_until_gone,
 };
 
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::human;
 use crate::info::daemon::mistakes;
-use crate::live::{Door, Event, Live, in_words};
+use crate::live::{Event, Live, in_words};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
 /// Maximum time from the answer that agents have ended to the end of the daemon.
 const END_DEADLINE: Duration = Duration::from_secs(30);
 
-pub(crate) fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result {
+pub(crate) fn stop(paths: &Paths, detach: bool, spawn: bool, ui: &mut Ui) -> Result {
     for _ in 0..STOPS {
-        let done = match stop_once(paths, detach, door, ui)? {
+        let done = match stop_once(paths, detach, spawn, ui)? {
             // A daemon that died has left its agents to the next one.
             Stopped::Died if !detach && has_shims(paths) => continue,
             Stopped::Died | Stopped::Whole { turns: 0 } => "acpd stopped".into(),
@@ -42,7 +42,7 @@ pub(crate) fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Resu
 }
 
 pub(crate) fn detach(paths: &Paths, ui: &mut Ui) -> Result {
-    stop_once(paths, true, Door { spawn: false }, ui)?;
+    stop_once(paths, true, false, ui)?;
     ui.stop_spinning();
     Ok(())
 }
@@ -56,9 +56,9 @@ enum Stopped {
     Died,
 }
 
-fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Stopped> {
+fn stop_once(paths: &Paths, detach: bool, spawn: bool, ui: &mut Ui) -> Result<Stopped> {
     // The next daemon ends the agents of a dead one.
-    let spawn = door.spawn && !detach && has_shims(paths);
+    let spawn = spawn && !detach && has_shims(paths);
     let Some(connection) = find(paths, spawn)? else { return Ok(Stopped::NotRunning) };
     ui.spin("stopping");
     let mut live = Live::new(connection)?;
@@ -132,7 +132,7 @@ pub(crate) fn running(paths: &Paths) -> Result<Option<Connection>> {
 
 /// Connects to this daemon only, not to its successors.
 fn find(paths: &Paths, spawn: bool) -> Result<Option<Connection>> {
-    match connect(&Options { spawn, paths: paths.clone() }) {
+    match connect(&Options { spawn, place: Place::Here(paths.clone()) }) {
         Ok(connection) => Ok(Some(connection)),
         Err(ConnectError::NotRunning) => Ok(None),
         Err(error) => Err(error.into()),

@@ -5,6 +5,7 @@ use acpd_api::ExitCode;
 
 use crate::error::{CommandError, Result};
 use crate::text::text;
+use crate::ui::Ui;
 
 pub(crate) fn current_dir() -> Result<PathBuf> {
     env::current_dir().map_err(|error| {
@@ -21,6 +22,15 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf> {
         Ok(full)
     } else {
         Err(CommandError::usage(text!("`{}` is not a directory", path)))
+    }
+}
+
+impl Ui {
+    /// Returns where a directory is on the machine of this command, which may have other ones.
+    pub(crate) fn place_of(&self, dir: &Path) -> Result<String> {
+        let Some(machine) = &self.machine else { return utf8(&directory(dir)?) };
+        let full = dunce::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+        utf8(&machine.place_of(&full))
     }
 }
 

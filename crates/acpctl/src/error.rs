@@ -229,7 +229,9 @@ impl From<Unreadable> for CommandError {
 impl From<ConnectError> for CommandError {
     fn from(error: ConnectError) -> CommandError {
         let kind = match error {
-            ConnectError::NotRunning => ErrorKind::Exit(ExitCode::NotFound),
+            ConnectError::NotRunning | ConnectError::NotRunningOn { .. } => {
+                ErrorKind::Exit(ExitCode::NotFound)
+            }
             ConnectError::StartFailed { .. } => ErrorKind::NotStarted,
             _ => ErrorKind::Exit(ExitCode::Error),
         };

@@ -35,7 +35,7 @@ pub(crate) fn explained(error: CommandError) -> CommandError {
 
 fn of_another_version(error: CommandError) -> CommandError {
     let own = env!("CARGO_PKG_VERSION");
-    let daemon = Door { spawn: false }.connect().and_then(|mut connection| info(&mut connection));
+    let daemon = Door::here(false).connect().and_then(|mut connection| info(&mut connection));
     let error = match daemon {
         Ok(DaemonInfo { version, .. }) if version != *own => CommandError::new(
             error.code(),
@@ -47,7 +47,7 @@ fn of_another_version(error: CommandError) -> CommandError {
 }
 
 fn hints() -> Result<Vec<Text>> {
-    let mut connection = Door { spawn: false }.connect()?;
+    let mut connection = Door::here(false).connect()?;
     let status: Status = connection.call(method::STATUS, &Empty {})?;
     let now = human::now();
     let changed = status.daemon.config_changed.as_ref();

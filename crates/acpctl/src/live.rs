@@ -1,6 +1,7 @@
 //! Connections to the daemon: for requests ([`Door`]), with events at any time and the keyboard
 //! ([`Live`]), and of all rows ([`RowWatch`]).
 
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::{Duration, Instant};
 use std::{io, thread};
@@ -11,8 +12,8 @@ use acpd_api::{
     SessionInfo, SessionRef, Untrusted, Watched, method,
 };
 use acpd_client::{
-    ConnectError, Connection, LinkError, LinkEvent, LinkWriter, NotAnswering, Options, PATIENCE,
-    Paths, connect, connect_lasting, read_answer, read_result,
+    ConnectError, Connection, Host, LinkError, LinkEvent, LinkWriter, NotAnswering, Options,
+    PATIENCE, Paths, Place, connect, connect_lasting, read_answer, read_result,
 };
 use acpd_sys::signals::Signal;
 use bytes::Bytes;
@@ -326,8 +327,8 @@ pub(crate) struct RowWatch {
 }
 
 impl RowWatch {
-    pub(crate) fn begin() -> Result<RowWatch> {
-        let connection = Door { spawn: false }.connect_lasting()?;
+    pub(crate) fn begin(ui: &Ui) -> Result<RowWatch> {
+        let connection = ui.door_to_running().connect_lasting()?;
         let rows = RowWatch { connection, is_stopped: false };
         rows.ask()?;
         Ok(rows)
@@ -382,29 +383,49 @@ const BOUND: &str = "warning: acpd and its agents stop with this terminal or its
                      does not let them leave";
 const UNBOUND: &str = "\nhint: stop acpd and start it in another terminal: `acpctl daemon stop`, `acpctl daemon start`";
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Door {
-    pub(crate) spawn: bool,
+    spawn: bool,
+    /// The daemon is on this machine.
+    host: Option<Arc<Host>>,
 }
 
 impl Ui {
     /// Returns the door of this command; `--no-spawn` forbids it to start a daemon.
     pub(crate) fn door(&self) -> Door {
-        Door { spawn: self.may_start }
+        Door { spawn: self.may_start, host: self.host() }
+    }
+
+    /// Returns a door that starts no daemon.
+    pub(crate) fn door_to_running(&self) -> Door {
+        Door { spawn: false, host: self.host() }
+    }
+
+    fn host(&self) -> Option<Arc<Host>> {
+        self.machine.as_ref().map(|machine| Arc::clone(&machine.host))
     }
 }
 
 impl Door {
-    pub(crate) fn connect(self) -> Result<Connection> {
+    /// A door to the daemon of this machine.
+    pub(crate) fn here(spawn: bool) -> Door {
+        Door { spawn, host: None }
+    }
+
+    pub(crate) fn connect(&self) -> Result<Connection> {
         warned(connect(&self.options()?))
     }
 
-    pub(crate) fn options(self) -> Result<Options> {
-        Ok(Options { spawn: self.spawn, paths: Paths::discover()? })
+    pub(crate) fn options(&self) -> Result<Options> {
+        let place = match &self.host {
+            Some(host) => Place::Host(Arc::clone(host)),
+            None => Place::Here(Paths::discover()?),
+        };
+        Ok(Options { spawn: self.spawn, place })
     }
 
     /// The connection follows the daemon's successors.
-    pub(crate) fn connect_lasting(self) -> Result<Connection> {
+    pub(crate) fn connect_lasting(&self) -> Result<Connection> {
         warned(connect_lasting(&self.options()?, PATIENCE))
     }
 }

@@ -13,12 +13,14 @@ mod dirs;
 mod error;
 mod explain;
 mod form;
+mod hosts;
 mod human;
 mod info;
 mod install;
 mod live;
 mod log_file;
 mod lookup;
+mod machine;
 mod permission;
 mod programs;
 mod prometheus;
@@ -60,7 +62,7 @@ fn main() -> ExitCode {
     let code = match done.and_then(|code| flushed.map(|()| code)) {
         Ok(code) => code,
         Err(error) => {
-            let error = explain::explained(error);
+            let error = if ui.machine.is_none() { explain::explained(error) } else { error };
             ui.talk(&error.render());
             error.code()
         }

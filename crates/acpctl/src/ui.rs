@@ -18,6 +18,7 @@ use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::args::When;
 use crate::error::Result;
+use crate::machine::OtherMachine;
 use crate::text::{Role, Text, text};
 use crate::user_programs::Pager;
 
@@ -54,6 +55,8 @@ fn spinner_shown() -> MutexGuard<'static, bool> {
 pub(crate) struct Ui {
     /// The command may start a daemon.
     pub(crate) may_start: bool,
+    /// The command works on another machine.
+    pub(crate) machine: Option<OtherMachine>,
     /// Stdout, or stdin of the pager.
     out: BufWriter<Box<dyn io::Write>>,
     pager: Option<Pager>,
@@ -92,6 +95,7 @@ impl Ui {
         };
         Ui {
             may_start,
+            machine: None,
             out_is_coloured: is_coloured(AutoStream::choice(&out)),
             err_is_coloured: is_coloured(AutoStream::choice(&err)),
             out_is_terminal: out.is_terminal(),

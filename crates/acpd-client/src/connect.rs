@@ -1,15 +1,17 @@
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use acpd_sys::files;
 use acpd_sys::lock::{self, InstanceLock, LockError};
 use acpd_sys::paths::Paths;
-use acpd_sys::socket::{Stream, check_place, other_end};
+use acpd_sys::socket::{Stream, check_place, is_left, other_end};
 use acpd_sys::startup::{StartupOutcome, spawn_daemon};
 
 use crate::error::{ConnectError, NotAnswering};
+use crate::host::Host;
 use crate::program::{daemon_exe, with_hint};
 use crate::stream::is_timeout;
 
@@ -26,7 +28,29 @@ const GONE: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone)]
 pub struct Options {
     pub spawn: bool,
-    pub paths: Paths,
+    pub place: Place,
+}
+
+/// Where the daemon is.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// On this machine.
+    Here(Paths),
+    Host(Arc<Host>),
+}
+
+impl Place {
+    /// Returns whether a daemon of this machine runs, or died without removing its socket.
+    pub fn has_socket(&self) -> bool {
+        matches!(self, Place::Here(paths) if is_left(&paths.socket()))
+    }
+
+    pub(crate) fn not_answering(&self) -> NotAnswering {
+        match self {
+            Place::Here(paths) => NotAnswering::now(paths),
+            Place::Host(host) => NotAnswering::There { host: host.name.clone() },
+        }
+    }
 }
 
 /// Opens a bare socket, for callers with a runtime of their own; otherwise like
@@ -45,12 +69,15 @@ pub(crate) struct Opened {
 /// The socket of the user's daemon; see [`connect`](crate::connect()).
 pub(crate) fn open_or_start(options: &Options) -> Result<Opened, ConnectError> {
     let running = |stream| Opened { stream, is_bound: false };
-    let paths = &options.paths;
-    if let Some(stream) = open(options)? {
+    let paths = match &options.place {
+        Place::Here(paths) => paths,
+        Place::Host(host) => return host.open(options.spawn).map(running),
+    };
+    if let Some(stream) = open(paths)? {
         return Ok(running(stream));
     }
     if !options.spawn {
-        return match wait_for_socket(options)? {
+        return match wait_for_socket(paths)? {
             Some(stream) => Ok(running(stream)),
             None if is_locked(paths) => {
                 let pid = lock::signature(&paths.lock()).map(|signature| signature.pid);
@@ -61,21 +88,21 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Opened, ConnectError> {
     }
     let lock = hold_starts(paths)?;
     // The last holder of the lock may have started the daemon.
-    if let Some(stream) = open(options)? {
+    if let Some(stream) = open(paths)? {
         return Ok(running(stream));
     }
-    let opened = start_and_open(options)?;
+    let opened = start_and_open(paths)?;
     drop(lock);
     opened.ok_or(ConnectError::NotRunning)
 }
 
 /// Waits for the socket of a daemon that holds its lock: the daemon replaces a removed socket at
 /// once.
-fn wait_for_socket(options: &Options) -> Result<Option<Stream>, ConnectError> {
+fn wait_for_socket(paths: &Paths) -> Result<Option<Stream>, ConnectError> {
     let end = Instant::now() + NO_SOCKET;
-    while is_locked(&options.paths) && Instant::now() < end {
+    while is_locked(paths) && Instant::now() < end {
         thread::sleep(TAKEN);
-        if let Some(stream) = open(options)? {
+        if let Some(stream) = open(paths)? {
             return Ok(Some(stream));
         }
     }
@@ -94,15 +121,15 @@ pub fn hold_starts(paths: &Paths) -> Result<InstanceLock, ConnectError> {
 }
 
 /// Starts the daemon, or waits for another one that is starting or ending.
-fn start_and_open(options: &Options) -> Result<Option<Opened>, ConnectError> {
+fn start_and_open(paths: &Paths) -> Result<Option<Opened>, ConnectError> {
     let end = Instant::now() + START_DEADLINE;
     loop {
-        let started = start(&options.paths);
+        let started = start(paths);
         // A failure usually means that another client has started a daemon.
-        let stream = open(options)?;
+        let stream = open(paths)?;
         match started {
             Err(error) if stream.is_none() => {
-                if !is_taken(&options.paths, &error) || Instant::now() >= end {
+                if !is_taken(paths, &error) || Instant::now() >= end {
                     return Err(error);
                 }
             }
@@ -163,8 +190,7 @@ fn start(paths: &Paths) -> Result<bool, ConnectError> {
 /// Opens a connection; `None` if no daemon listens, neither at the usual place nor where the lock
 /// file says. The places differ if the daemon was started in a login with another runtime
 /// directory.
-pub(crate) fn open(options: &Options) -> Result<Option<Stream>, ConnectError> {
-    let paths = &options.paths;
+pub(crate) fn open(paths: &Paths) -> Result<Option<Stream>, ConnectError> {
     let usual = paths.socket();
     if let Some(stream) = try_socket(&usual, paths)? {
         return Ok(Some(stream));
@@ -189,7 +215,9 @@ fn try_socket(socket: &Path, paths: &Paths) -> Result<Option<Stream>, ConnectErr
     let stream = match acpd_sys::socket::connect(socket, PATIENCE) {
         Ok(stream) => stream,
         Err(error) if is_unserved(&error) => return Ok(None),
-        Err(error) if is_timeout(&error) => return Err(NotAnswering::now(paths).into()),
+        Err(error) if is_timeout(&error) => {
+            return Err(NotAnswering::now(paths).into());
+        }
         Err(error) => return Err(failed(error)),
     };
     let daemon = other_end(&stream).map_err(failed)?;

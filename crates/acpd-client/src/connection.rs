@@ -7,7 +7,6 @@ use acpd_api::{
     AttachParams, AttachResult, ClientMeta, LogParams, LogResult, NAMESPACE, Role, SessionInfo,
     SessionRef, method,
 };
-use acpd_sys::socket::is_left;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -39,7 +38,7 @@ pub fn connect_lasting(options: &Options, patience: Duration) -> Result<Connecti
 /// Connects like [`connect_lasting`] to a running daemon. A daemon that died is replaced; one that
 /// was stopped is not.
 pub fn rejoin(options: &Options, patience: Duration) -> Result<Connection, ConnectError> {
-    let spawn = options.spawn && is_left(&options.paths.socket());
+    let spawn = options.spawn && options.place.has_socket();
     Connection::open(&Options { spawn, ..options.clone() }, options.clone(), patience)
 }
 

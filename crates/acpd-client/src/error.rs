@@ -50,6 +50,13 @@ pub enum ConnectError {
     StartDied { log: PathBuf },
     #[error("acpd has not started in {seconds} s")]
     StartTimedOut { seconds: u64, log: PathBuf },
+    /// `reason` is escaped, because it comes from another machine; so is `version`.
+    #[error("cannot reach acpd on `{host}`: {reason}")]
+    Unreachable { host: String, reason: String, hint: String },
+    #[error("acpd is not running on `{host}`")]
+    NotRunningOn { host: String },
+    #[error("acpd on `{host}` is {version}, too different from this version")]
+    OtherApi { host: String, version: String },
 }
 
 impl ConnectError {
@@ -65,6 +72,13 @@ impl ConnectError {
             ConnectError::Dir(error) => error.hint(),
             ConnectError::NotAnswering(silent) => Some(silent.hint()),
             ConnectError::StartFailed { hint, .. } => hint.clone(),
+            ConnectError::Unreachable { hint, .. } => Some(hint.clone()),
+            ConnectError::NotRunningOn { host } => Some(format!(
+                "start it there with `acpctl daemon start`, or set `start = true` in `[hosts.{host}]`"
+            )),
+            ConnectError::OtherApi { .. } => {
+                Some("install the same version of acpd on both machines".to_owned())
+            }
             ConnectError::Socket { .. } | ConnectError::System(_) => None,
             ConnectError::ForeignServer { .. } => Some(
                 "choose a directory of your own with ACPD_RUNTIME_DIR, and tell whoever runs this machine"
@@ -87,20 +101,24 @@ impl ConnectError {
     }
 }
 
-/// A daemon runs but does not answer; or none runs, and a service manager that listens for it
-/// cannot start one.
+/// A daemon that does not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "acpd does not answer{}{}",
-    .process.map(|(pid, condition)| format!(" (pid {pid}, {condition})")).unwrap_or_default(),
-    .obstacle.as_ref().map(|why| format!(": it cannot start: {why}")).unwrap_or_default()
-)]
-pub struct NotAnswering {
-    /// The daemon's pid and state, if the lock file has them.
-    process: Option<(u32, Condition)>,
-    /// Why no daemon can start, if none runs.
-    obstacle: Option<String>,
-    log: PathBuf,
+pub enum NotAnswering {
+    /// It runs; or none runs, and a service manager that listens for it cannot start one.
+    #[error(
+        "acpd does not answer{}{}",
+        .process.map(|(pid, condition)| format!(" (pid {pid}, {condition})")).unwrap_or_default(),
+        .obstacle.as_ref().map(|why| format!(": it cannot start: {why}")).unwrap_or_default()
+    )]
+    Here {
+        /// The daemon's pid and state, if the lock file has them.
+        process: Option<(u32, Condition)>,
+        /// Why no daemon can start, if none runs.
+        obstacle: Option<String>,
+        log: PathBuf,
+    },
+    #[error("acpd on `{host}` does not answer")]
+    There { host: String },
 }
 
 impl NotAnswering {
@@ -108,33 +126,32 @@ impl NotAnswering {
     pub(crate) fn now(paths: &Paths) -> NotAnswering {
         let is_there = lock::is_held(&paths.lock()).unwrap_or(true);
         let obstacle = if is_there { None } else { obstacle(paths) };
-        NotAnswering { obstacle, ..NotAnswering::seen(paths) }
+        NotAnswering::Here { process: process_of(paths), obstacle, log: paths.daemon_log() }
     }
 
     /// Reads the daemon's pid from the lock file, and its state from the system.
     pub(crate) fn seen(paths: &Paths) -> NotAnswering {
-        // Without the lock, the pid may belong to any process by now.
-        let is_held = lock::is_held(&paths.lock()).unwrap_or(false);
-        let signature = is_held.then(|| lock::signature(&paths.lock())).flatten();
-        let pid = signature.map(|signature| signature.pid);
-        let process = pid.and_then(|pid| Some((pid, condition(pid)?)));
-        NotAnswering { process, obstacle: None, log: paths.daemon_log() }
+        let log = paths.daemon_log();
+        NotAnswering::Here { process: process_of(paths), obstacle: None, log }
     }
 
     /// Returns whether a signal or a debugger has stopped the daemon.
     pub(crate) fn is_stopped(&self) -> bool {
-        matches!(self.process, Some((_, Condition::Stopped)))
+        matches!(self, NotAnswering::Here { process: Some((_, Condition::Stopped)), .. })
     }
 
     pub fn hint(&self) -> String {
-        let log = self.log.display();
-        match self.process {
-            Some((pid, Condition::Stopped)) => process::resume_hint(pid),
+        let NotAnswering::Here { process, obstacle, log } = self else {
+            return "look there: `acpctl doctor`".to_owned();
+        };
+        let log = log.display();
+        match process {
+            Some((pid, Condition::Stopped)) => process::resume_hint(*pid),
             Some((pid, _)) => format!(
                 "look into its log `{log}`; `{}` ends it, and the next command starts a new daemon",
-                process::kill_command(pid)
+                process::kill_command(*pid)
             ),
-            None if self.obstacle.is_some() => {
+            None if obstacle.is_some() => {
                 "mend that: `acpctl doctor` says more; if it is a service that has given up meanwhile, \
                  `acpctl service install` has it start again"
                     .to_owned()
@@ -145,6 +162,13 @@ impl NotAnswering {
             ),
         }
     }
+}
+
+fn process_of(paths: &Paths) -> Option<(u32, Condition)> {
+    // Without the lock, the pid may belong to any process by now.
+    let is_held = lock::is_held(&paths.lock()).unwrap_or(false);
+    let pid = is_held.then(|| lock::signature(&paths.lock())).flatten()?.pid;
+    Some((pid, condition(pid)?))
 }
 
 /// Reasons for the end of a connection. All are final.

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use acp_wire::{Body, ErrorObject, Framer, Id, build, code};
-use acpd_sys::socket::{Stream, hang_up, is_left};
+use acpd_sys::socket::{Stream, hang_up};
 use bytes::Bytes;
 use serde::Serialize;
 
@@ -223,7 +223,7 @@ impl LinkWriter {
         inner.with(|memory, out| memory.send(line, out));
         match self.shared.pass_on(inner) {
             Err(error) if is_timeout(&error) => {
-                Err(NotAnswering::now(&self.shared.options.paths).into())
+                Err(self.shared.options.place.not_answering().into())
             }
             // The reader finds the reason.
             Ok(()) | Err(_) => Ok(()),
@@ -459,7 +459,7 @@ impl LinkReader {
         } else if self.away.is_none() {
             return Ok(self.silence.as_mut().and_then(|silence| silence.look(options)));
         } else if self.has_waited_enough() {
-            let silent = NotAnswering::now(&self.shared.options.paths);
+            let silent = self.shared.options.place.not_answering();
             return Err(self.give_up(silent.into()));
         }
         Ok(None)
@@ -579,7 +579,7 @@ impl LinkReader {
         let away = self.away.map_or(Duration::ZERO, |since| since.elapsed());
         let is_due = away >= SPAWN_AFTER
             && self.spawned.is_none_or(|spawned| spawned.elapsed() >= SPAWN_PAUSE);
-        let has_died = || away < self.patience && is_left(&self.shared.options.paths.socket());
+        let has_died = || away < self.patience && self.shared.options.place.has_socket();
         let (is_stopped, is_wanted) = {
             let memory = &self.shared.lock().memory;
             (memory.is_stopped(), memory.is_resumable() && memory.waits())

@@ -12,7 +12,7 @@ use acpd_api::{Empty, method};
 use acpd_sys::paths::Paths;
 use acpd_sys::socket::Stream;
 
-use crate::connect::{Options, open};
+use crate::connect::{Options, Place, open};
 use crate::error::{ConnectError, NotAnswering};
 use crate::stream::{is_timeout, read_block, write_line};
 
@@ -29,6 +29,13 @@ const SELDOM: Duration = Duration::from_mins(1);
 pub fn stopped_daemon(paths: &Paths) -> Option<NotAnswering> {
     let found = NotAnswering::seen(paths);
     found.is_stopped().then_some(found)
+}
+
+fn stopped(place: &Place) -> Option<NotAnswering> {
+    match place {
+        Place::Here(paths) => stopped_daemon(paths),
+        Place::Host(_) => None,
+    }
 }
 
 /// A silence of the daemon while nothing is due, for a client whose user watches.
@@ -64,7 +71,7 @@ impl Silence {
         }
         if !self.is_reported && self.since.elapsed() >= LOOK {
             let ping = || check_if_due(&mut self.ping_after, self.since, options).err();
-            self.found = stopped_daemon(&options.paths).or_else(ping);
+            self.found = stopped(&options.place).or_else(ping);
         }
         None
     }
@@ -82,13 +89,15 @@ pub(crate) fn check_if_due(
         return Ok(());
     }
     *after = next_ping(*after);
-    let stream = match open(options) {
+    // ssh itself checks that another machine is there.
+    let Place::Here(paths) = &options.place else { return Ok(()) };
+    let stream = match open(paths) {
         Ok(Some(stream)) => stream,
         Err(ConnectError::NotAnswering(silent)) => return Err(silent),
         Ok(None) | Err(_) => return Ok(()),
     };
     match ping(&stream) {
-        Err(error) if is_timeout(&error) => Err(NotAnswering::now(&options.paths)),
+        Err(error) if is_timeout(&error) => Err(NotAnswering::now(paths)),
         Ok(_) | Err(_) => Ok(()),
     }
 }

@@ -2,7 +2,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use acpd_api::Tools;
-use acpd_client::{Options as ConnectOptions, Paths};
+use acpd_client::{Options as ConnectOptions, Paths, Place};
 use rmcp::handler::server::tool::ToolRouter;
 use rmcp::model::{
     Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
@@ -51,7 +51,8 @@ pub(crate) struct Server {
 /// Serves on standard input and output until the host is gone. Running turns continue.
 pub fn serve(options: &Options) -> io::Result<()> {
     let paths = Paths::discover().map_err(io::Error::other)?;
-    let daemon = Daemon { options: ConnectOptions { spawn: options.spawn, paths } };
+    let daemon =
+        Daemon { options: ConnectOptions { spawn: options.spawn, place: Place::Here(paths) } };
     let workspace = Arc::new(Workspace::new(options));
     let server = Server {
         daemon,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acpd_client::ConnectError;
-use acpd_sys::socket::{self, Stream};
+use acpd_sys::socket::Stream;
 use tokio::sync::{Semaphore, watch};
 
 use crate::failure::Failure;
@@ -89,7 +89,7 @@ impl Server {
     /// Opens a connection to the daemon. A daemon that was stopped has removed its socket, and is
     /// not started. One that died has left its socket, if the system allows that, and is replaced.
     pub(crate) fn daemon(&self) -> Result<Stream, Failure> {
-        let has_died = socket::is_left(&self.daemon.paths.socket());
+        let has_died = self.daemon.place.has_socket();
         let spawn = self.daemon.spawn && has_died;
         let options = acpd_client::Options { spawn, ..self.daemon.clone() };
         acpd_client::open_socket(&options).map_err(|error| match error {

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acpd_client::{LinkEvent, LinkWriter, Options, connect};
+use acpd_client::{LinkEvent, LinkWriter, Options, Place, connect};
 use acpd_sys::paths::Paths;
 use acpd_sys::process::{Liveness, ProcessId};
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ impl Home {
 
     /// A connection, as soon as there is a daemon.
     fn client(&self) -> Client {
-        let options = Options { spawn: false, paths: self.paths() };
+        let options = Options { spawn: false, place: Place::Here(self.paths()) };
         let connection = until("a daemon that answers", || connect(&options).ok());
         let (mut reader, writer) = connection.split().unwrap();
         let (send, lines) = channel();

@@ -173,6 +173,13 @@ fn web() {
     page.end();
 }
 
+#[test]
+fn hosts() {
+    let mut page = Page::open("docs/hosts.md");
+    page.not_run("acpctl --host box run", "needs another machine; tests of acpd play one");
+    page.end();
+}
+
 /// A document with commands that a test above does not play is missing there.
 #[test]
 fn no_document_is_missing() {
@@ -193,7 +200,11 @@ fn every_command_that_is_named_exists_with_its_options() {
     for page in pages() {
         let text = fs::read_to_string(workspace::root().join(&page)).unwrap();
         for command in named(&text) {
-            let command = command.strip_prefix(&["--no-spawn".to_owned()]).unwrap_or(&command);
+            let command = match &command[..] {
+                [first, rest @ ..] if first == "--no-spawn" => rest,
+                [first, _, rest @ ..] if first == "--host" => rest,
+                all => all,
+            };
             // Hidden ones are for programs that acpd starts.
             if command.starts_with(&["mcp".to_owned(), "--session".to_owned()]) {
                 continue;

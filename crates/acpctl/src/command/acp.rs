@@ -55,7 +55,7 @@ const BLOCK: usize = 64 * 1024;
 /// Maximum wait for answers after the editor closed stdin.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
-pub(super) fn acp(args: &Acp, door: Door) -> Result {
+pub(super) fn acp(args: &Acp, door: &Door) -> Result {
     // Without a directory, the daemon's default applies.
     let here = current_dir().and_then(|dir| utf8(&directory(&dir)?)).ok();
     let first = match &args.attach {
@@ -67,7 +67,8 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result {
         }
         None if args.goes_on => {
             let (agent, here) = (args.agent.clone(), here.clone());
-            let find = move |cwd: &str| last_used(door, cwd, agent.as_deref(), here.as_deref());
+            let door = door.clone();
+            let find = move |cwd: &str| last_used(&door, cwd, agent.as_deref(), here.as_deref());
             First::LastUsed(Box::new(find))
         }
         None => First::New,
@@ -195,7 +196,7 @@ fn shown(line: &[u8]) -> Bytes {
 /// Returns the id of the last used session in a directory, of `agent` or else of the agent for
 /// `here`.
 fn last_used(
-    door: Door,
+    door: &Door,
     cwd: &str,
     agent: Option<&str>,
     here: Option<&str>,

@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::dirs::{current_dir, utf8};
+use crate::dirs::current_dir;
 use crate::error::{CommandError, Result};
 use crate::info::session::current_activity;
 use crate::live::{Event, Live, me};
@@ -80,7 +80,7 @@ fn find(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Option<
     if args.new {
         return Ok(None);
     }
-    let (agent, cwd) = (args.agent.as_deref(), utf8(&current_dir()?)?);
+    let (agent, cwd) = (args.agent.as_deref(), ui.place_of(&current_dir()?)?);
     let Some(text) = &args.session else {
         return last_used(Some(&cwd), agent, connection);
     };
@@ -94,7 +94,7 @@ fn agent(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<String
     if let Some(agent) = &args.agent {
         return Ok(agent.clone());
     }
-    let daemon = default_agent::daemon_for(&utf8(&current_dir()?)?, connection)?;
+    let daemon = default_agent::daemon_for(&ui.place_of(&current_dir()?)?, connection)?;
     if let Some(chosen) = default_agent::ask_if_found(&daemon, connection, ui)? {
         return Ok(chosen);
     }
@@ -116,7 +116,7 @@ fn plain(found: Option<SessionInfo>, agent: String, ui: &mut Ui) -> Result<ExitC
     let session = match found {
         Some(session) => session.exactly(),
         None => {
-            let params = json!({"cwd": utf8(&current_dir()?)?, "mcpServers": []});
+            let params = json!({"cwd": ui.place_of(&current_dir()?)?, "mcpServers": []});
             let new: Box<RawValue> = live.call(ui, "session/new", &params)?;
             SessionRef::to(&agent, &NewSessionResult::from_raw(&new)?.session_id)
         }
@@ -443,7 +443,7 @@ pub(super) fn start_screen(ui: &Ui, instead: &'static str) -> Result<ScreenStart
     let theme =
         Theme { is_coloured: ui.out_is_coloured, is_unicode: acpd_sys::terminal::has_unicode() };
     let options = ui.door().options()?;
-    let cwd = utf8(&current_dir()?)?;
+    let cwd = ui.place_of(&current_dir()?)?;
     Ok(ScreenStart {
         scene: Scene { theme, home: acpd_sys::paths::home(), cwd, who: me() },
         opens: Opens::Top,

@@ -118,7 +118,7 @@ fn offered(find: Find, begun: &OsStr) -> Vec<CompletionCandidate> {
         thread::sleep(PATIENCE);
         process::exit(0);
     });
-    let found = Door { spawn: false }.connect().and_then(|mut connection| find(&mut connection));
+    let found = Door::here(false).connect().and_then(|mut connection| find(&mut connection));
     let Some(begun) = begun.to_str() else { return Vec::new() };
     let is_offered = |(value, _): &Found| value.raw().starts_with(begun) && is_plain(value);
     let candidate = |(value, help): Found| {

@@ -76,7 +76,7 @@ pub(super) fn daemon(command: Daemon, ui: &mut Ui) -> Result {
     let paths = Paths::discover()?;
     match command {
         Daemon::Start => start(&paths, ui.door(), ui),
-        Daemon::Stop { detach } => stop(&paths, detach, ui.door(), ui),
+        Daemon::Stop { detach } => stop(&paths, detach, ui.may_start, ui),
         Daemon::Restart => restart(&paths, ui),
         Daemon::Reload => reload(&paths, ui),
         Daemon::Status(json) => status(&paths, json, ui),

@@ -18,6 +18,7 @@ mod pending;
 mod policy;
 mod ps;
 mod queue;
+mod relay;
 mod report;
 mod restore;
 mod run;
@@ -35,10 +36,12 @@ use acpd_api::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::args::Global;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
+use crate::hosts;
 use crate::manual;
 #[cfg(any(feature = "mcp", feature = "web"))]
 use crate::programs;
+use crate::text::{shell_word, text};
 use crate::ui::Ui;
 #[cfg(feature = "tui")]
 pub(crate) use chat::can_show_screen;
@@ -164,6 +167,9 @@ enum Command {
     Gc(gc::Gc),
     /// Print a shell completion script.
     Completions(completions::Completions),
+    /// Connect another machine's `acpctl --host` with the daemon here.
+    #[command(hide = true)]
+    Relay(relay::Relay),
     /// Write a manual page of each command into a folder.
     #[command(hide = true)]
     Man {
@@ -182,7 +188,43 @@ enum Session {
     Handoff(run::Handoff),
 }
 
+impl Command {
+    /// Returns whether the command needs only the daemon, which may be on another machine.
+    fn is_for_any_machine(&self) -> bool {
+        #[cfg(feature = "tui")]
+        if matches!(self, Command::Top | Command::Chat(_)) {
+            return true;
+        }
+        matches!(
+            self,
+            Command::Run(_)
+                | Command::Attach(_)
+                | Command::Wait(_)
+                | Command::Cancel(_)
+                | Command::Ps(_)
+                | Command::Session(_)
+                | Command::Queue(_)
+                | Command::Usage(_)
+                | Command::Pending(_)
+                | Command::Allow(_)
+                | Command::Deny(_)
+                | Command::Answer(_)
+                | Command::Metrics(_)
+                | Command::Trace(_)
+                | Command::Gc(_)
+        )
+    }
+}
+
 pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
+    let set = || std::env::var("ACPCTL_HOST").ok().filter(|_| cli.command.is_for_any_machine());
+    if let Some(name) = cli.global.host.clone().or_else(set).filter(|name| !name.is_empty()) {
+        if !cli.command.is_for_any_machine() {
+            let hint = text!("run it there: `ssh {} acpctl …`", shell_word(&name.as_str().into()));
+            return Err(CommandError::usage("`--host` is not for this command").hint(hint));
+        }
+        ui.machine = Some(hosts::find(&name)?);
+    }
     match cli.command {
         #[cfg(feature = "tui")]
         Command::Top => {
@@ -195,7 +237,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Attach(args) => return attach::attach(&args, ui),
         Command::Wait(args) => return wait::wait(&args, ui),
         Command::Cancel(args) => cancel::cancel(&args, ui)?,
-        Command::Acp(args) => acp::acp(&args, ui.door())?,
+        Command::Acp(args) => acp::acp(&args, &ui.door())?,
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => {
             return Err(programs::become_companion("acpctl-mcp", &args, ui.may_start));
@@ -229,6 +271,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Restore(args) => restore::restore(&args, ui)?,
         Command::Gc(args) => gc::gc(args, ui)?,
         Command::Completions(args) => completions::completions(args, ui)?,
+        Command::Relay(args) => return relay::relay(&args),
         Command::Man { dir } => manual::write(Cli::command(), &dir)?,
     }
     Ok(ExitCode::Ok)

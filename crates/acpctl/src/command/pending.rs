@@ -419,7 +419,7 @@ enum Event<'a> {
 fn follow(json: bool, ui: &mut Ui) -> Result {
     // Starts the daemon if allowed.
     info(&mut ui.door().connect()?)?;
-    let mut rows = RowWatch::begin()?;
+    let mut rows = RowWatch::begin(ui)?;
     let mut all = Watched::default();
     // Printed questions, with the last line of the session's journal at that time.
     let mut printed: BTreeMap<Untrusted, (InteractionInfo, u64)> = BTreeMap::new();
@@ -436,7 +436,7 @@ fn follow(json: bool, ui: &mut Ui) -> Result {
         let is_open = |id: &Untrusted| all.interactions.iter().any(|open| open.id == *id);
         let gone: Vec<_> = printed.extract_if(.., |id, _| !is_open(id)).collect();
         for (id, (open, seq)) in gone {
-            let answered = answer_of(&open, seq);
+            let answered = answer_of(&open, seq, &ui.door_to_running());
             if json {
                 ui.json_line(&Event::Closed { id: &id, answered: answered.as_ref() })?;
                 continue;
@@ -467,9 +467,9 @@ fn follow(json: bool, ui: &mut Ui) -> Result {
 
 /// Finds the answer to a question in its session's journal, after a line; none if it cannot be
 /// found.
-fn answer_of(open: &InteractionInfo, after: u64) -> Option<QuestionAnswered> {
+fn answer_of(open: &InteractionInfo, after: u64, door: &Door) -> Option<QuestionAnswered> {
     let session = SessionRef::to(open.agent.raw(), open.session_id.as_ref()?.raw());
-    let mut daemon = Door { spawn: false }.connect().ok()?;
+    let mut daemon = door.connect().ok()?;
     let mut found = None;
     let read = daemon.read_log(LogParams::after(session, after), |page| {
         for entry in page.entries {

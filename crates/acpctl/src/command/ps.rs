@@ -8,7 +8,7 @@ use clap::Args;
 use crate::args::Json;
 use crate::daemon::IN_USE;
 use crate::error::{CommandError, Result};
-use crate::live::{Door, RowEvent, RowWatch};
+use crate::live::{RowEvent, RowWatch};
 use crate::text::{Role, Text, text};
 use crate::ui::Ui;
 use crate::{human, info};
@@ -67,7 +67,7 @@ fn watch(args: Ps, ui: &mut Ui) -> Result {
             .hint("`acpctl ps --watch --json` prints a line for each change"));
     }
     let mut known: Status = ui.door().connect()?.call(method::STATUS, &IN_USE)?;
-    let mut rows = RowWatch::begin()?;
+    let mut rows = RowWatch::begin(ui)?;
     if args.json.json {
         loop {
             match rows.next(LONG)? {
@@ -96,7 +96,7 @@ fn watch(args: Ps, ui: &mut Ui) -> Result {
             None => {
                 if away.is_none() && asked.elapsed() >= MEMORY {
                     asked = Instant::now();
-                    let daemon = Door { spawn: false }.connect().ok();
+                    let daemon = ui.door_to_running().connect().ok();
                     let status =
                         daemon.and_then(|mut daemon| daemon.call(method::STATUS, &IN_USE).ok());
                     known = status.unwrap_or(known);

@@ -78,7 +78,7 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
     // Print before the start: even if the start fails, the journal is replaced.
     let done = replace(&paths, file, turns.is_some(), ui).and_then(|(restored, are_left)| {
         report(&restored, args.json.json, ui)?;
-        if are_left { stop(&paths, false, Door { spawn: true }, ui) } else { Ok(()) }
+        if are_left { stop(&paths, false, true, ui) } else { Ok(()) }
     });
     // Also after a failure, which changed nothing.
     let started = match service {
@@ -86,7 +86,7 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
             let start = if turns.is_some() { Order::Start } else { Order::Listen };
             service.order(Order::Forgive).and_then(|()| service.order(start))
         }
-        None if turns.is_some() => Door { spawn: true }.connect().map(drop),
+        None if turns.is_some() => Door::here(true).connect().map(drop),
         None => Ok(()),
     };
     done?;
@@ -109,7 +109,7 @@ fn report(restored: &CopyReport, json: bool, ui: &mut Ui) -> Result {
 fn replace(paths: &Paths, file: &OsStr, runs: bool, ui: &mut Ui) -> Result<(CopyReport, bool)> {
     let mut are_left = false;
     if runs || has_shims(paths) {
-        match stop(paths, false, Door { spawn: true }, ui) {
+        match stop(paths, false, true, ui) {
             // A backup is needed most when the daemon cannot start with the current journal.
             Err(error) if !runs && error.kind == ErrorKind::NotStarted => are_left = true,
             stopped => stopped?,

@@ -323,7 +323,7 @@ fn purge(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     if is_known {
         service.order(Order::IgnoreClients)?;
     }
-    stop(paths, false, ui.door(), ui)?;
+    stop(paths, false, ui.may_start, ui)?;
     let held = hold_starts(paths)?;
     if serving(paths)?.is_some() {
         let text = "a client restarted acpd";

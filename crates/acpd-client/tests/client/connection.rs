@@ -11,7 +11,7 @@ use acpd_client::{
 use acpd_sys::socket::{Listener, clear_stale_socket};
 use serde_json::{Value, json};
 
-use crate::support::{Stream, accept, listen, options, read, welcome, write};
+use crate::support::{Stream, accept, listen, options, paths, read, welcome, write};
 
 /// A daemon that serves one connection with `serve`, and the connection to it.
 fn connected<T: Send + 'static>(
@@ -19,7 +19,7 @@ fn connected<T: Send + 'static>(
 ) -> (tempfile::TempDir, Connection, JoinHandle<T>) {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    let listener = listen(&options);
+    let listener = listen(home.path());
     let server = thread::spawn(move || serve(accept(&listener)));
     let connection = connect(&options).unwrap();
     (home, connection, server)
@@ -107,9 +107,9 @@ fn without_a_daemon_the_error_says_how_to_start_one() {
     let error = connect(&options).unwrap_err();
     assert!(matches!(error, ConnectError::NotRunning), "{error:?}");
     assert!(error.hint().unwrap().contains("acpctl daemon start"));
-    assert!(!options.paths.runtime.exists(), "looking must not create anything");
+    assert!(!paths(home.path()).runtime.exists(), "looking must not create anything");
 
-    drop(listen(&options));
+    drop(listen(home.path()));
     let error = connect(&options).unwrap_err();
     assert!(matches!(error, ConnectError::NotRunning), "a stale socket: {error:?}");
 }
@@ -133,7 +133,7 @@ fn m9_why_the_connection_was_closed_is_the_error_of_a_call() {
     server.join().unwrap();
 
     // One that never got an answer is made once more.
-    let socket = options(home.path()).paths.socket();
+    let socket = paths(home.path()).socket();
     clear_stale_socket(&socket).unwrap();
     let listener = Listener::bind(&socket).unwrap();
     let mut connection = connect(&options(home.path())).unwrap();
@@ -153,7 +153,7 @@ fn m9_why_the_connection_was_closed_is_the_error_of_a_call() {
 fn l16_a_late_answer_is_waited_for_as_long_as_the_daemon_is_there() {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    let listener = listen(&options);
+    let listener = listen(home.path());
     let mut connection = connect(&options).unwrap();
     let server = thread::spawn(move || {
         let mut stream = accept(&listener);
@@ -174,10 +174,10 @@ fn l16_a_late_answer_is_waited_for_as_long_as_the_daemon_is_there() {
 fn l16_a_daemon_that_answers_nothing_is_told_with_its_process() {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    acpd_sys::files::private_dir(&options.paths.state).unwrap();
-    let _lock = acpd_sys::lock::InstanceLock::acquire(&options.paths.lock()).unwrap();
+    acpd_sys::files::private_dir(&paths(home.path()).state).unwrap();
+    let _lock = acpd_sys::lock::InstanceLock::acquire(&paths(home.path()).lock()).unwrap();
     // The listener accepts no connection.
-    let _listener = listen(&options);
+    let _listener = listen(home.path());
     let error = connect(&options).unwrap().call::<_, Value>(method::STATUS, &Empty {}).unwrap_err();
     let CallError::Ended(LinkError::NotAnswering(silent)) = error else { panic!("{error:?}") };
     let own = std::process::id();
@@ -190,7 +190,7 @@ fn l16_a_daemon_that_answers_nothing_is_told_with_its_process() {
 fn lasting_connection_is_resumed_in_mid_call() {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    let listener = listen(&options);
+    let listener = listen(home.path());
     let server = thread::spawn(move || {
         let mut stream = accept(&listener);
         welcome(&mut stream, 0);
@@ -215,7 +215,7 @@ fn lasting_connection_is_resumed_in_mid_call() {
 fn recv_within_returns_in_time_while_daemon_is_away() {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    let listener = listen(&options);
+    let listener = listen(home.path());
     let mut connection = connect_lasting(&options, PATIENCE).unwrap();
     let mut daemon = accept(&listener);
     let brief = Duration::from_millis(1);
@@ -225,11 +225,11 @@ fn recv_within_returns_in_time_while_daemon_is_away() {
     assert!(matches!(connection.reader.recv_within(long).unwrap(), Some(LinkEvent::Line(_))));
     drop((daemon, listener));
     assert_eq!(connection.reader.recv_within(long).unwrap(), Some(LinkEvent::Reconnecting));
-    clear_stale_socket(&options.paths.socket()).unwrap();
+    clear_stale_socket(&paths(home.path()).socket()).unwrap();
     for _ in 0..3 {
         assert_eq!(connection.reader.recv_within(brief).unwrap(), None);
     }
-    let listener = Listener::bind(&options.paths.socket()).unwrap();
+    let listener = Listener::bind(&paths(home.path()).socket()).unwrap();
     assert_eq!(connection.reader.recv_within(long).unwrap(), Some(LinkEvent::Resumed));
     drop(accept(&listener));
 }

@@ -7,14 +7,14 @@ use acpd_client::{ConnectError, connect};
 use acpd_sys::lock::InstanceLock;
 use acpd_sys::socket::Listener;
 
-use crate::support::{listen, options};
+use crate::support::{listen, options, paths};
 
 #[test]
 fn a_directory_that_others_could_use_is_refused_before_a_word() {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    let runtime = &options.paths.runtime;
-    let listener = listen(&options);
+    let runtime = &paths(home.path()).runtime;
+    let listener = listen(home.path());
 
     std::fs::set_permissions(runtime, std::fs::Permissions::from_mode(0o770)).unwrap();
     let error = connect(&options).unwrap_err();
@@ -32,12 +32,12 @@ fn a_directory_that_others_could_use_is_refused_before_a_word() {
 fn a_daemon_of_another_login_is_found_by_its_lock_file() {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    acpd_sys::files::private_dir(&options.paths.state).unwrap();
+    acpd_sys::files::private_dir(&paths(home.path()).state).unwrap();
     let other = home.path().join("other");
     acpd_sys::files::private_dir(&other).unwrap();
     let socket = other.join("acpd.sock");
     let lock = format!("4711\n{}\n", socket.display());
-    std::fs::write(options.paths.lock(), lock).unwrap();
+    std::fs::write(paths(home.path()).lock(), lock).unwrap();
     let error = connect(&options).unwrap_err();
     assert!(matches!(error, ConnectError::NotRunning), "a dead daemon's word: {error:?}");
 
@@ -52,8 +52,8 @@ fn a_daemon_of_another_login_is_found_by_its_lock_file() {
 fn a_daemon_without_a_socket_is_reported_as_running() {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    acpd_sys::files::private_dir(&options.paths.state).unwrap();
-    let lock = InstanceLock::acquire(&options.paths.lock()).unwrap();
+    acpd_sys::files::private_dir(&paths(home.path()).state).unwrap();
+    let lock = InstanceLock::acquire(&paths(home.path()).lock()).unwrap();
     let error = connect(&options).unwrap_err();
     let own = Some(std::process::id());
     assert!(matches!(error, ConnectError::NoSocket { pid, .. } if pid == own), "{error:?}");

@@ -13,13 +13,13 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Stream, accept, listen, options, read, welcome, write};
+use crate::support::{Stream, accept, listen, options, paths, read, welcome, write};
 
 /// A link to a daemon that the test plays, and its socket.
 fn linked(patience: Duration) -> (TempDir, Listener, LinkReader, LinkWriter) {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    let listener = listen(&options);
+    let listener = listen(home.path());
     let (reader, writer) = connect_lasting(&options, patience).unwrap().split().unwrap();
     (home, listener, reader, writer)
 }
@@ -67,17 +67,17 @@ fn a_daemon_that_a_person_stopped_is_not_started_by_links() {
     read(&mut daemon);
     write(&mut daemon, &goodbye);
     drop((daemon, listener));
-    clear_stale_socket(&options(home.path()).paths.socket()).unwrap();
+    clear_stale_socket(&paths(home.path()).socket()).unwrap();
     assert_eq!(reader.recv().unwrap(), LinkEvent::Stopped);
     writer.send(line(&json!({"id": 2, "method": "_acpd/usage"}))).unwrap();
     // The one that ends may take a connection once more.
-    let listener = listen(&options(home.path()));
+    let listener = listen(home.path());
     let ends = thread::spawn(move || drop(accept(&listener)));
     assert_eq!(reader.recv().unwrap(), LinkEvent::Resumed);
     ends.join().unwrap();
-    clear_stale_socket(&options(home.path()).paths.socket()).unwrap();
+    clear_stale_socket(&paths(home.path()).socket()).unwrap();
     assert_eq!(reader.recv().unwrap(), LinkEvent::Stopped);
-    let listener = listen(&options(home.path()));
+    let listener = listen(home.path());
     let daemon = thread::spawn(move || accept(&listener));
     assert_eq!(reader.recv().unwrap(), LinkEvent::Resumed);
     writer.send(line(&json!({"id": 3, "method": "_acpd/watch"}))).unwrap();
@@ -125,7 +125,7 @@ fn a_daemon_that_does_not_come_back_is_given_up_with_the_reason() {
     writer.send(list()).unwrap();
     read(&mut daemon);
     drop((daemon, listener));
-    clear_stale_socket(&options(home.path()).paths.socket()).unwrap();
+    clear_stale_socket(&paths(home.path()).socket()).unwrap();
     assert_eq!(reader.recv().unwrap(), LinkEvent::Reconnecting);
     let error = reader.recv().unwrap_err();
     let LinkError::GaveUp { source, .. } = &error else { panic!("{error:?}") };
@@ -207,7 +207,7 @@ fn m9_a_link_that_waits_for_nothing_comes_back_when_it_was_closed_to_make_room()
 fn l16_a_link_to_a_daemon_that_never_says_a_word_ends_and_one_that_waits_for_an_agent_does_not() {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    let listener = listen(&options);
+    let listener = listen(home.path());
     let (mut reader, writer) = connect_lasting(&options, PATIENCE).unwrap().split().unwrap();
     writer.send(hello()).unwrap();
     let daemon = thread::spawn(move || {

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use acpd_client::Options;
+use acpd_client::{Options, Place};
 use acpd_sys::paths::Paths;
 use acpd_sys::socket::{self, Listener};
 use serde_json::{Value, json};
@@ -15,14 +15,16 @@ const LONG: Duration = Duration::from_mins(1);
 /// The daemon's side of a connection.
 pub(crate) type Stream = BufReader<socket::Stream>;
 
-pub(crate) fn options(home: &Path) -> Options {
-    let paths =
-        Paths { runtime: home.join("run"), state: home.join("state"), config: home.join("config") };
-    Options { spawn: false, paths }
+pub(crate) fn paths(home: &Path) -> Paths {
+    Paths { runtime: home.join("run"), state: home.join("state"), config: home.join("config") }
 }
 
-pub(crate) fn listen(options: &Options) -> Listener {
-    Listener::bind(&options.paths.socket()).unwrap()
+pub(crate) fn options(home: &Path) -> Options {
+    Options { spawn: false, place: Place::Here(paths(home)) }
+}
+
+pub(crate) fn listen(home: &Path) -> Listener {
+    Listener::bind(&paths(home).socket()).unwrap()
 }
 
 pub(crate) fn accept(listener: &Listener) -> Stream {

@@ -576,9 +576,8 @@ impl Processes {
     /// Returns the delay before the next start.
     fn count_failure(&mut self, cx: &mut Cx, id: SlotId) -> Result<u64, Reason> {
         let rules = self.profile(id, &cx.config).restart;
-        let Failures { in_a_row, due } = &mut self.slot_mut(id).failures;
+        let Failures { in_a_row, .. } = &mut self.slot_mut(id).failures;
         *in_a_row += 1;
-        *due = cx.now;
         if *in_a_row >= rules.budget {
             return Err(Reason::AgentCrashLoop);
         }

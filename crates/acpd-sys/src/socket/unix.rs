@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -103,6 +104,19 @@ fn stream_socket() -> io::Result<OwnedFd> {
         fcntl(&made, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
         Ok(made)
     }
+}
+
+/// Starts a program with a connection as its stdin and stdout, and returns the other end. Ctrl-C in
+/// the terminal does not reach the program, unless it asks for it.
+pub fn start(command: &Command) -> io::Result<(Stream, Child)> {
+    let (ours, its) = UnixStream::pair()?;
+    let its = OwnedFd::from(its);
+    // Dropping the command closes the copies of this process.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' INT QUIT; exec \"$0\" \"$@\""]);
+    shell.arg(command.get_program()).args(command.get_args());
+    shell.stdin(its.try_clone()?).stdout(its).stderr(Stdio::piped());
+    Ok((ours, shell.spawn()?))
 }
 
 /// Ends a connection, also for threads that read or write it.

@@ -17,7 +17,9 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::windows::fs::OpenOptionsExt as _;
 use std::os::windows::io::{AsRawHandle as _, OwnedHandle, RawHandle};
+use std::os::windows::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,12 +37,13 @@ use windows_sys::Win32::System::IO::OVERLAPPED;
 use windows_sys::Win32::System::Pipes::{
     ConnectNamedPipe, GetNamedPipeClientProcessId, GetNamedPipeServerProcessId, WaitNamedPipeW,
 };
+use windows_sys::Win32::System::Threading::CREATE_NEW_PROCESS_GROUP;
 use windows_sys::core::BOOL;
 
 use super::StaleError;
 use crate::files::DirError;
 use crate::handle::{Event, check, is_set, open_to_look, wait_any};
-use crate::named_pipe::{instance, wide};
+use crate::named_pipe::{Flow, instance, one_way, wide};
 use crate::users::{Peer, UserId, user_of_process, who_may};
 use crate::wait::{Interest, OverlappedCall, Source, is_end};
 
@@ -154,6 +157,8 @@ impl Source for Listener {
 #[derive(Debug)]
 pub struct Stream {
     pipe: OwnedHandle,
+    /// Where a program that [`start`] has started writes.
+    output: Option<OwnedHandle>,
     is_server: bool,
     ended: Event,
     /// In milliseconds.
@@ -197,7 +202,8 @@ fn wait_for_place(path: &Path, limit: Duration) -> io::Result<()> {
 impl Stream {
     fn new(pipe: OwnedHandle, is_server: bool) -> io::Result<Stream> {
         let (read_limit, write_limit) = (AtomicU64::new(FOR_EVER), AtomicU64::new(FOR_EVER));
-        Ok(Stream { pipe, is_server, ended: Event::new()?, read_limit, write_limit })
+        let ended = Event::new()?;
+        Ok(Stream { pipe, output: None, is_server, ended, read_limit, write_limit })
     }
 
     pub fn set_read_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
@@ -212,7 +218,7 @@ impl Stream {
 
     fn run(
         &self,
-        limit: &AtomicU64,
+        (pipe, limit): (&OwnedHandle, &AtomicU64),
         begin: impl FnOnce(HANDLE, *mut OVERLAPPED) -> BOOL,
     ) -> io::Result<usize> {
         let ended = self.ended.as_raw_handle();
@@ -222,7 +228,7 @@ impl Stream {
         let limit = limit.load(Ordering::Relaxed);
         let limit = (limit != FOR_EVER).then(|| Duration::from_millis(limit));
         let mut call = OverlappedCall::new()?;
-        let done = call.begin(self.pipe.as_raw_handle(), |pipe, _, state| begin(pipe, state));
+        let done = call.begin(pipe.as_raw_handle(), |pipe, _, state| begin(pipe, state));
         done.and_then(|()| {
             wait_any(&[call.event.as_raw_handle(), ended], limit)?;
             call.end()
@@ -257,9 +263,9 @@ impl Read for &Stream {
         let length = buffer.len().min(u32::MAX as usize) as u32;
         let place = buffer.as_mut_ptr();
         // SAFETY: the handle is open; the buffer is ours until `run` returns, when the call is over.
-        let read = self.run(&self.read_limit, |pipe, state| unsafe {
-            ReadFile(pipe, place, length, null_mut(), state)
-        });
+        let from = (self.output.as_ref().unwrap_or(&self.pipe), &self.read_limit);
+        let read = self
+            .run(from, |pipe, state| unsafe { ReadFile(pipe, place, length, null_mut(), state) });
         match read {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
             read => read,
@@ -272,7 +278,7 @@ impl Write for &Stream {
         let length = bytes.len().min(u32::MAX as usize) as u32;
         let place = bytes.as_ptr();
         // SAFETY: as above.
-        self.run(&self.write_limit, |pipe, state| unsafe {
+        self.run((&self.pipe, &self.write_limit), |pipe, state| unsafe {
             WriteFile(pipe, place, length, null_mut(), state)
         })
     }
@@ -297,6 +303,15 @@ impl Write for Stream {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+pub fn start(command: &Command) -> io::Result<(Stream, Child)> {
+    let (input, stdin) = one_way(Flow::ToThem)?;
+    let (output, stdout) = one_way(Flow::ToUs)?;
+    let mut apart = Command::new(command.get_program());
+    apart.args(command.get_args()).creation_flags(CREATE_NEW_PROCESS_GROUP);
+    let child = apart.stdin(stdin).stdout(stdout).stderr(Stdio::piped()).spawn()?;
+    Ok((Stream { output: Some(output), ..Stream::new(input, true)? }, child))
 }
 
 pub fn hang_up(stream: &Stream) {

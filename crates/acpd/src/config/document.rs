@@ -260,7 +260,7 @@ fn is(path: &[String], key: &str) -> bool {
 /// Returns the dotted key, and the header of its table if it has one.
 fn split(path: &[String]) -> (String, Option<String>) {
     let (tables, is_list) = match path.first().map_or("", String::as_str) {
-        "agents" | "mcp" => (2, false),
+        "agents" | "mcp" | "hosts" => (2, false),
         "policy" if path.get(1).is_some_and(|name| name == "rules") => (2, true),
         "workspace" => (1, true),
         _ => (1, false),

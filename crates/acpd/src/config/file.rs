@@ -43,6 +43,7 @@ pub(super) fn read<'t>(
     let check = Check { text: &text, document: &document, layers: &layers, flawed: &flawed };
     let configured = check.agents(&mut config.agents);
     check.servers(&mut config.mcp, &config.agents);
+    check.hosts();
     check.workspaces(&config.workspaces, &config.agents);
     check.rules(&config.policy.rules);
     if !layers.file.contains_key("default_agent") {
@@ -154,10 +155,7 @@ impl<'t> Check<'_, 't> {
             default.is_some_and(|default| json(default) == json(value))
         };
         for (name, span) in self.names("mcp") {
-            let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-            if name.is_empty() || !name.chars().all(is_allowed) {
-                let hint = "a name is made of letters, digits, `-` and `_`";
-                self.mistake(&span, format!("`{name}` is not a name for an MCP server"), hint);
+            if !self.is_plain_name(&name, &span, "an MCP server") {
                 continue;
             }
             let Some(server) = servers.get_mut(&name) else { continue };
@@ -174,6 +172,25 @@ impl<'t> Check<'_, 't> {
             self.check_names(&span, &format!("`agents` in `[{header}]`"), &server.agents, agents);
             server.name = name;
         }
+    }
+
+    fn hosts(&self) {
+        for (name, span) in self.names("hosts") {
+            if self.is_plain_name(&name, &span, "a host") && name == "all" {
+                let hint = "`--host all` means all hosts; choose another name";
+                self.mistake(&span, "`all` is not a name for a host".to_owned(), hint);
+            }
+        }
+    }
+
+    fn is_plain_name(&self, name: &str, span: &Range<usize>, of: &str) -> bool {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let is_plain = !name.is_empty() && name.chars().all(is_allowed);
+        if !is_plain {
+            let hint = "a name is made of letters, digits, `-` and `_`";
+            self.mistake(span, format!("`{name}` is not a name for {of}"), hint);
+        }
+        is_plain
     }
 
     fn workspaces(&self, workspaces: &[Workspace], agents: &Agents) {

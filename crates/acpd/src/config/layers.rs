@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  defaults.toml ─▶ catalogue.toml ─▶ [defaults] ─▶ [agents.NAME]        an agent
-//!  defaults.toml ─▶ [daemon], [budget], [tui], [policy], [mcp.NAME], [[workspace]]   the other tables
+//!  defaults.toml ─▶ [daemon], [budget], [tui], [policy], [mcp.NAME], [hosts.NAME], [[workspace]]   the other tables
 //! ```
 //!
 //! The innermost value of a key counts, except for keys whose tables add up.
@@ -76,7 +76,7 @@ impl<'i> Layers<'i> {
         for name in ["daemon", "budget", "tui", "policy"] {
             set(&mut document, name, merged(name));
         }
-        for kind in ["agents", "mcp"] {
+        for kind in ["agents", "mcp", "hosts"] {
             let known = self.catalogue.keys().filter(|_| kind == "agents");
             let own = self.table(kind).into_iter().flat_map(DeTable::keys);
             let names: BTreeSet<&str> = known.chain(own).map(|name| &**name.get_ref()).collect();

@@ -9,7 +9,7 @@ use super::format::fields;
 use super::launch::BASE;
 use super::profile::{AGENT_KEYS, Profile};
 use super::schema::{keys, with_links};
-use super::sections::{Workspace, sections};
+use super::sections::{Host, Workspace, sections};
 use super::servers::McpServer;
 use super::{Config, parse};
 
@@ -38,6 +38,8 @@ fn reference() -> String {
     let title = "`[mcp.NAME]`\n\nAn MCP server for agents: a `command` or a `url`.";
     let server = &tables["mcp"]["additionalProperties"];
     lines.extend(section(title, &fields::<McpServer>(), server));
+    let title = "`[hosts.NAME]`\n\nAnother machine, for [`acpctl --host NAME`](hosts.md).";
+    lines.extend(section(title, &fields::<Host>(), &tables["hosts"]["additionalProperties"]));
     let title = "`[[workspace]]`\n\nA directory with settings of its own. They come before those of `[agents.NAME]`. \
                  `retention` is for the sessions of all agents that work here: counted and added up by themselves.";
     lines.extend(section(title, &fields::<Workspace>(), &tables["workspace"]["items"]));

@@ -13,7 +13,7 @@ use crate::config::error::did_you_mean;
 use crate::config::format::{As, Each, Record, Table, Word};
 use crate::config::profile::Profile;
 use crate::config::secrets::{CredentialSource, SecretSource, Value};
-use crate::config::sections::{Budget, Daemon, Hooks, Retention, Tui, Workspace};
+use crate::config::sections::{Budget, Daemon, Hooks, Host, Retention, Tui, Workspace};
 use crate::config::servers::McpServer;
 use crate::failure::Failure;
 
@@ -50,6 +50,9 @@ pub struct Config {
     /// MCP servers for agents.
     #[serde(with = "As::<Table<Word, Record<McpServer>>>")]
     pub mcp: BTreeMap<String, McpServer>,
+    /// Other machines, for acpctl. The daemon does not use them.
+    #[serde(with = "As::<Table<Word, Record<Host>>>")]
+    pub(super) hosts: BTreeMap<String, Host>,
     /// Who answers permission questions without a person.
     #[serde(with = "As::<Record<PolicyConfig>>")]
     pub policy: PolicyConfig,

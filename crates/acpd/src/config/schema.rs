@@ -36,6 +36,8 @@ pub(super) fn with_links() -> Json {
     add_defaults(workspace, layers.defaults["workspace"].get_ref());
     add_defaults(&mut tables["mcp"]["additionalProperties"], layers.defaults["mcp"].get_ref());
     tables["mcp"]["propertyNames"] = pattern(SERVER_NAME);
+    add_defaults(&mut tables["hosts"]["additionalProperties"], layers.defaults["hosts"].get_ref());
+    tables["hosts"]["propertyNames"] = pattern(SERVER_NAME);
     add_defaults(&mut tables["defaults"], layers.defaults["agents"].get_ref());
     let mut agent = tables["defaults"].clone();
     agent["description"] = json!("What is different for this agent.");

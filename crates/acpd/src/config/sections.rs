@@ -1,5 +1,6 @@
 //! Tables that stand in one place of the file, and `[[workspace]]`. Their defaults are in `defaults.toml`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use serde::Deserialize;
 
 use crate::config::format::{
     As, Command, CommandText, Directory, Each, LONGEST_LINE, LogFilter, Money, OneOf, Record, Size,
-    Time, TimeOrNever, Timeout, Whole, fields,
+    Table, Time, TimeOrNever, Timeout, Whole, Word, fields,
 };
 
 /// Tables that occur once in the file, with their keys in the order of documents.
@@ -162,6 +163,25 @@ pub struct Workspace {
     /// `[retention]` for the sessions of all agents that work here: counted and added up by themselves.
     #[serde(with = "As::<Record<Retention>>")]
     pub retention: Retention,
+}
+
+/// Another machine with an acpd of yours, which `acpctl --host NAME` reaches over ssh.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Host {
+    /// The destination for ssh. When unset: the name.
+    pub ssh: Option<String>,
+    /// Options for ssh, before those of acpd and the destination.
+    #[serde(with = "As::<Each<Word>>")]
+    pub ssh_options: Vec<String>,
+    /// The command that runs acpctl's relay there. When unset: `acpctl relay`, with acpctl from `PATH` or from where its
+    /// installers put it.
+    pub relay: Option<String>,
+    /// Whether a daemon is started there if none runs.
+    pub start: bool,
+    /// Directories of this machine, and where the same is there: `{ "~/src" = "~/code" }`. The longest counts.
+    #[serde(with = "As::<Table<Word, Word>>")]
+    pub map: BTreeMap<String, String>,
 }
 
 impl Workspace {

@@ -21,7 +21,7 @@ use crate::config::profile::{ADDED_KEYS, Profile};
 use crate::config::redacted::SECRET_TABLES;
 use crate::config::resolved::Config;
 use crate::config::schema::{keys, with_links};
-use crate::config::sections::{Workspace, sections};
+use crate::config::sections::{Host, Workspace, sections};
 use crate::config::servers::McpServer;
 use crate::config::{file, text_of};
 
@@ -82,6 +82,10 @@ impl Shown<'_> {
         let order = fields::<McpServer>();
         for name in self.config.mcp.keys() {
             add(format!("mcp.{name}"), &order, &tables["mcp"]["additionalProperties"]);
+        }
+        let order = fields::<Host>();
+        for name in self.config.hosts.keys() {
+            add(format!("hosts.{name}"), &order, &tables["hosts"]["additionalProperties"]);
         }
         add("policy".to_owned(), &fields::<PolicyConfig>(), &tables["policy"]);
         values

@@ -22,6 +22,7 @@ mod environment;
 mod hooks;
 mod hostile;
 mod hostile_client;
+mod hosts;
 mod login;
 mod mcp_host;
 mod others;

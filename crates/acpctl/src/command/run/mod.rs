@@ -8,7 +8,7 @@ mod target;
 mod turn;
 
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use acpd_client::attachment::{self, Attachment};
 use acpd_sys::terminal::input_is_fed;
 use clap::{Args, ValueHint};
 
-use crate::dirs::{current_dir, directory};
+use crate::dirs::current_dir;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::text::text;
@@ -114,14 +114,19 @@ pub(super) fn run(mut args: Run, ui: &mut Ui) -> Result<ExitCode> {
             .hint("name a new or existing session: `acpctl run -s NAME --key KEY …`"));
     }
     let begins = args.session.is_none() && args.resume.is_none() && !args.goes_on;
-    let cwd = directory(&args.cwd.clone().map_or_else(current_dir, Ok)?)
+    if args.worktree.is_some() && ui.machine.is_some() {
+        return Err(CommandError::usage("`--worktree` makes a worktree on this machine only")
+            .hint("make one there, and name it with `--cwd`"));
+    }
+    let cwd = ui
+        .place_of(&args.cwd.clone().map_or_else(current_dir, Ok)?)
         .map_err(|error| if begins { error } else { moved(error) })?;
     let said = Said::read(&args, &args.prompt, ui)?;
     ui.spin("starting");
     let connection = ui.door().connect_lasting()?;
     let turn = match args.worktree.take() {
-        Some(name) => open_in_worktree(&mut args, name, &cwd, connection, ui)?,
-        None => open(&mut args, &cwd, false, connection, ui)?,
+        Some(name) => open_in_worktree(&mut args, name, Path::new(&cwd), connection, ui)?,
+        None => open(&mut args, Path::new(&cwd), false, connection, ui)?,
     };
     let blocks = blocks(&said, &turn.agent, turn.can)?;
     let name = args.session.as_deref().filter(|name| *name != "-");

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::target::blocks;
 use super::{Run, Said};
-use crate::dirs::{current_dir, directory, utf8};
+use crate::dirs::current_dir;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
 use crate::lookup::{Care, Wanted, all, to_continue};
@@ -16,7 +16,7 @@ use crate::ui::Ui;
 
 /// Sends a message to the running turn, whose client shows the effect.
 pub(super) fn steer(args: &Run, ui: &mut Ui) -> Result<ExitCode> {
-    let cwd = utf8(&directory(&args.cwd.clone().map_or_else(current_dir, Ok)?)?)?;
+    let cwd = ui.place_of(&args.cwd.clone().map_or_else(current_dir, Ok)?)?;
     let (session, words) = match (args.session.as_ref().or(args.resume.as_ref()), args.goes_on) {
         (Some(session), _) => (Some(session), &args.prompt[..]),
         (None, true) => (None, &args.prompt[..]),

@@ -22,8 +22,7 @@ use serde_json::value::RawValue;
 
 use crate::args::Json;
 use crate::daemon::agent;
-use crate::dirs::{directory, utf8};
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::session::{card, table};
 use crate::live::Live;
@@ -181,7 +180,7 @@ pub(super) struct Show {
 pub(super) fn session(command: SessionCommand, ui: &mut Ui) -> Result {
     match command {
         SessionCommand::Ls { agent, cwd, archived, all, limit, json } => {
-            let cwd = cwd.map(|dir| utf8(&directory(&dir)?)).transpose()?;
+            let cwd = cwd.map(|dir| ui.place_of(&dir)).transpose()?;
             let archived = match (archived, all) {
                 (true, _) => Some(ArchiveFilter::Only),
                 (_, true) => Some(ArchiveFilter::Include),
@@ -225,10 +224,13 @@ pub(super) fn session(command: SessionCommand, ui: &mut Ui) -> Result {
             let said = |info: &SessionInfo| text!("{} is no longer archived", info.handle());
             change(&which, Care::Guess, method::SESSION_UNARCHIVE, |it| it, said, ui)
         }
+        SessionCommand::Worktree(_) if ui.machine.is_some() => {
+            Err(CommandError::usage("worktrees are handled on their own machine only"))
+        }
         SessionCommand::Worktree(args) => worktree::worktree(&args, ui),
         SessionCommand::Fork { which, name } => fork(&which, name, ui),
         SessionCommand::Move { which, cwd } => {
-            let cwd = utf8(&directory(&cwd)?)?;
+            let cwd = ui.place_of(&cwd)?;
             let params = |session| MoveParams { session, cwd };
             let said = |info: &SessionInfo| text!("{} now works in {}", info.handle(), info.cwd);
             change(&which, Care::Guess, method::SESSION_MOVE, params, said, ui)

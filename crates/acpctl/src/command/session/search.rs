@@ -4,7 +4,7 @@ use acpd_api::{Hit, Part, SearchParams, SearchResult, Speaker, escape, method};
 use clap::Args;
 
 use crate::args::Json;
-use crate::dirs::{current_dir, directory, utf8};
+use crate::dirs::current_dir;
 use crate::error::Result;
 use crate::human;
 use crate::text::{BOLD, Role, Text, text};
@@ -38,7 +38,7 @@ pub(in crate::command) struct Search {
 }
 
 pub(super) fn search(args: &Search, ui: &mut Ui) -> Result {
-    let here = || utf8(&directory(&current_dir()?)?);
+    let here = || ui.place_of(&current_dir()?);
     let params = SearchParams {
         words: args.words.clone(),
         agent: args.agent.clone(),

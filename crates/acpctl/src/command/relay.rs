@@ -1,0 +1,70 @@
+//! `acpctl relay`: the far end of `acpctl --host`, which ssh starts on the other machine.
+//!
+//! Prints one line about itself, then passes bytes between stdin, stdout and the daemon's socket
+//! until either side has ended.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::thread;
+
+use acpd_api::{API_VERSION, ExitCode, RelayHello, json};
+use acpd_client::{ConnectError, Options, Paths, Place, open_socket};
+use acpd_sys::socket::{hang_up, is_left};
+use clap::Args;
+
+use crate::error::Result;
+
+#[derive(Debug, Args)]
+pub(super) struct Relay {
+    /// Start the daemon if none runs. One that died is started in any case.
+    #[arg(long)]
+    start: bool,
+}
+
+const BLOCK: usize = 64 * 1024;
+
+pub(super) fn relay(args: &Relay) -> Result<ExitCode> {
+    let paths = Paths::discover()?;
+    let spawn = args.start || is_left(&paths.socket());
+    #[expect(clippy::disallowed_methods, reason = "these are the bytes of a connection")]
+    let mut stdout = io::stdout();
+    let mut hello = RelayHello {
+        relay: 1,
+        api: API_VERSION,
+        version: env!("CARGO_PKG_VERSION").into(),
+        running: true,
+    };
+    let opened = match open_socket(&Options { spawn, place: Place::Here(paths) }) {
+        Err(ConnectError::NotRunning) => None,
+        opened => Some(opened?),
+    };
+    hello.running = opened.is_some();
+    writeln!(stdout, "{}", json::line(&hello).map_err(io::Error::from)?)?;
+    stdout.flush()?;
+    let Some(daemon) = opened else { return Ok(ExitCode::NotFound) };
+    let daemon = Arc::new(daemon);
+    let to_daemon = Arc::clone(&daemon);
+    thread::Builder::new().name("up".to_owned()).spawn(move || {
+        // The other machine is gone, or has ended the connection.
+        pass(io::stdin(), &*to_daemon).ok();
+        hang_up(&to_daemon);
+    })?;
+    pass(&*daemon, stdout).ok();
+    Ok(ExitCode::Ok)
+}
+
+/// Passes bytes on as they come, until the end.
+fn pass(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
+    let mut block = vec![0; BLOCK];
+    loop {
+        match from.read(&mut block) {
+            Ok(0) => return Ok(()),
+            Ok(count) => {
+                to.write_all(&block[..count])?;
+                to.flush()?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

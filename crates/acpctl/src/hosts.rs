@@ -1,0 +1,63 @@
+//! `--host NAME`: the acpd of another machine, from `[hosts.NAME]`, or else of a destination that
+//! ssh knows under this name.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use acpd_client::Host;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::error::{CommandError, Result};
+use crate::machine::OtherMachine;
+use crate::programs;
+use crate::text::text;
+
+#[derive(Deserialize)]
+struct Configured {
+    ssh: Option<String>,
+    ssh_options: Vec<String>,
+    relay: Option<String>,
+    start: bool,
+    map: BTreeMap<String, String>,
+}
+
+/// Finds a host by its name.
+pub(crate) fn find(name: &str) -> Result<OtherMachine> {
+    if name.is_empty() || name.starts_with('-') {
+        return Err(CommandError::usage(text!(
+            "`{}` is not a host",
+            acpd_api::escape::one_line(name)
+        )));
+    }
+    let prefix = format!("hosts.{name}.");
+    let values = programs::config_values()?.values.into_iter();
+    let table: Map<String, Value> = values
+        .filter_map(|value| Some((value.key.raw().strip_prefix(&prefix)?.to_owned(), value.value)))
+        .collect();
+    let host = Host {
+        name: name.to_owned(),
+        ssh: name.to_owned(),
+        ssh_options: Vec::new(),
+        relay: None,
+        start: false,
+    };
+    if table.is_empty() {
+        return Ok(OtherMachine { host: Arc::new(host), map: BTreeMap::new() });
+    }
+    let Configured { ssh, ssh_options, relay, start, map } =
+        serde_json::from_value(table.into()).map_err(std::io::Error::from)?;
+    let ssh = ssh.unwrap_or(host.ssh);
+    let host = Host { ssh, ssh_options, relay, start, ..host };
+    let map = map.into_iter().map(|(here, there)| (from_home(&here), there)).collect();
+    Ok(OtherMachine { host: Arc::new(host), map })
+}
+
+fn from_home(path: &str) -> PathBuf {
+    match (path.strip_prefix('~'), std::env::home_dir()) {
+        (Some(""), Some(home)) => home,
+        (Some(rest), Some(home)) if rest.starts_with('/') => home.join(&rest[1..]),
+        _ => PathBuf::from(path),
+    }
+}

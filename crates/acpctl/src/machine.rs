@@ -1,0 +1,51 @@
+//! The machine that a command works on.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use acpd_client::Host;
+
+/// Another machine than this one.
+#[derive(Debug)]
+pub(crate) struct OtherMachine {
+    pub(crate) host: Arc<Host>,
+    /// Directories here, and where the same is there.
+    pub(crate) map: BTreeMap<PathBuf, String>,
+}
+
+impl OtherMachine {
+    /// Returns where a directory of this machine is there: by the longest entry of `map`, or else
+    /// at the same place.
+    pub(crate) fn place_of(&self, dir: &Path) -> PathBuf {
+        let inside = |(here, there): (&PathBuf, &String)| {
+            let rest = dir.strip_prefix(here).ok()?.to_owned();
+            Some((here.components().count(), Path::new(there).join(rest)))
+        };
+        let longest = self.map.iter().filter_map(inside).max_by_key(|(length, _)| *length);
+        longest.map_or_else(|| dir.to_owned(), |(_, place)| place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_mapped_directory_counts() {
+        let host = Host {
+            name: "box".to_owned(),
+            ssh: "box".to_owned(),
+            ssh_options: Vec::new(),
+            relay: None,
+            start: false,
+        };
+        let map = [("/src", "/code"), ("/src/api", "/srv/api")];
+        let map = map.map(|(here, there)| (PathBuf::from(here), there.to_owned())).into();
+        let machine = OtherMachine { host: Arc::new(host), map };
+        let place = |dir: &str| machine.place_of(Path::new(dir)).display().to_string();
+        assert_eq!(place("/src/web"), "/code/web");
+        assert_eq!(place("/src/api/v1"), "/srv/api/v1");
+        assert_eq!(place("/srcs"), "/srcs");
+    }
+}
