@@ -424,9 +424,15 @@ impl Door {
         Ok(Options { spawn: self.spawn, place })
     }
 
+    /// How long the daemon may stay away while the user waits: a network may be away for longer than
+    /// a daemon.
+    pub(crate) fn patience(&self) -> Duration {
+        if self.host.is_some() { Duration::from_mins(10) } else { PATIENCE }
+    }
+
     /// The connection follows the daemon's successors.
     pub(crate) fn connect_lasting(&self) -> Result<Connection> {
-        warned(connect_lasting(&self.options()?, PATIENCE))
+        warned(connect_lasting(&self.options()?, self.patience()))
     }
 }
 

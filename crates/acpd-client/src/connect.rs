@@ -45,6 +45,14 @@ impl Place {
         matches!(self, Place::Here(paths) if is_left(&paths.socket()))
     }
 
+    /// The second and the longest pause between two attempts to connect again.
+    pub(crate) fn pauses(&self) -> (Duration, Duration) {
+        match self {
+            Place::Here(_) => (Duration::from_millis(20), Duration::from_secs(1)),
+            Place::Host(_) => (Duration::from_millis(500), Duration::from_secs(30)),
+        }
+    }
+
     pub(crate) fn not_answering(&self) -> NotAnswering {
         match self {
             Place::Here(paths) => NotAnswering::now(paths),

@@ -45,19 +45,7 @@ const NOT_FOUND: i32 = 127;
 const SSH_FAILED: i32 = 255;
 
 /// Options for every host: no forwarding, and an end within 20 s if the other side is gone.
-const OPTIONS: [&str; 11] = [
-    "-T",
-    "-a",
-    "-x",
-    "-o",
-    "ClearAllForwardings=yes",
-    "-o",
-    "ServerAliveInterval=5",
-    "-o",
-    "ServerAliveCountMax=3",
-    "-o",
-    "ConnectTimeout=10",
-];
+const OPTIONS: &str = "-T -a -x -o ClearAllForwardings=yes -o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o ConnectTimeout=10";
 
 /// Finds `acpctl` in `PATH` and where its installers put it: a command over ssh gets no login
 /// shell. Shells of every kind pass the quoted text on.
@@ -115,7 +103,11 @@ impl Host {
         far.push_str(if self.relay.is_none() { "'" } else { "" });
         let quiet: &[&str] = if is_asked { &[] } else { &["-o", "BatchMode=yes"] };
         let mut command = Command::new("ssh");
-        command.args(&self.ssh_options).args(OPTIONS).args(quiet).args(["--", &self.ssh, &far]);
+        command
+            .args(&self.ssh_options)
+            .args(OPTIONS.split(' '))
+            .args(quiet)
+            .args(["--", &self.ssh, &far]);
         command
     }
 

@@ -29,10 +29,8 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 const LIMIT: usize = 8 << 20;
 /// Bytes per read.
 const BLOCK: usize = 64 * 1024;
-/// The second and the longest pause between two attempts to connect. [`LAST_PAUSE`] is also the
-/// longest time between two looks at the clock while a daemon does not answer.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LAST_PAUSE: Duration = Duration::from_secs(1);
+/// Longest time between two looks at the clock while a daemon does not answer.
+const CLOCK: Duration = Duration::from_secs(1);
 /// Time between two checks whether the user waits for the daemon's first line.
 const FIRST_LOOK: Duration = Duration::from_millis(500);
 /// After a connection that held this long, the next attempt begins at once.
@@ -393,7 +391,7 @@ impl LinkReader {
         let look = self.silence.as_ref().and_then(Silence::limit);
         // A silent daemon does not block the connection for ever.
         let owed = self.ping_after.map(|_| FIRST_LOOK);
-        let away = self.away.map(|_| self.patience.min(LAST_PAUSE));
+        let away = self.away.map(|_| self.patience.min(CLOCK));
         let limit = owed.or(away).into_iter().chain(left).chain(look).min();
         if self.set_limit != limit {
             self.set_limit = limit;
@@ -560,14 +558,15 @@ impl LinkReader {
     /// Waits before an attempt, or until the user begins to wait.
     fn pause_between_attempts(&mut self, deadline: Option<Instant>) {
         let pause = deadline.map_or(Duration::MAX, left_until).min(jittered(self.pause));
-        self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LAST_PAUSE);
+        let (second, longest) = self.shared.options.place.pauses();
+        self.pause = (self.pause * 2).clamp(second, longest);
         let inner = self.shared.lock();
         let is_idle = !inner.memory.waits();
         let rests = |inner: &mut Inner| !(is_idle && inner.memory.waits());
         let rested = self.shared.changed.wait_timeout_while(inner, pause, rests);
         let (_inner, end) = rested.unwrap_or_else(PoisonError::into_inner);
         if !end.timed_out() {
-            self.pause = FIRST_PAUSE;
+            self.pause = second;
         }
     }
 

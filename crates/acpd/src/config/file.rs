@@ -13,7 +13,7 @@ use crate::config::error::{ConfigError, SourceText, did_you_mean};
 use crate::config::layers::{Layers, get, json};
 use crate::config::profile::{CATALOGUE_KEYS, Profile};
 use crate::config::resolved::{Config, DEMO_AGENT, policy};
-use crate::config::sections::Workspace;
+use crate::config::sections::{Host, Workspace};
 use crate::config::servers::{McpServer, contradiction};
 
 pub(super) const AGENT_NAME: &str = "^[a-z][a-z0-9-]*$";
@@ -43,7 +43,7 @@ pub(super) fn read<'t>(
     let check = Check { text: &text, document: &document, layers: &layers, flawed: &flawed };
     let configured = check.agents(&mut config.agents);
     check.servers(&mut config.mcp, &config.agents);
-    check.hosts();
+    check.hosts(&config.hosts);
     check.workspaces(&config.workspaces, &config.agents);
     check.rules(&config.policy.rules);
     if !layers.file.contains_key("default_agent") {
@@ -174,11 +174,14 @@ impl<'t> Check<'_, 't> {
         }
     }
 
-    fn hosts(&self) {
+    fn hosts(&self, hosts: &BTreeMap<String, Host>) {
         for (name, span) in self.names("hosts") {
-            if self.is_plain_name(&name, &span, "a host") && name == "all" {
-                let hint = "`--host all` means all hosts; choose another name";
-                self.mistake(&span, "`all` is not a name for a host".to_owned(), hint);
+            let is_plain = self.is_plain_name(&name, &span, "a host");
+            let Some(host) = hosts.get(&name).filter(|_| is_plain) else { continue };
+            for there in host.map.values().filter(|there| there.starts_with('~')) {
+                let hint = "it is not known here where your home is there: write the whole path";
+                let text = format!("`map` in `[hosts.{name}]` leads to `{there}`");
+                self.mistake(&span, text, hint);
             }
         }
     }

@@ -179,7 +179,7 @@ pub(super) struct Host {
     pub relay: Option<String>,
     /// Whether a daemon is started there if none runs.
     pub start: bool,
-    /// Directories of this machine, and where the same is there: `{ "~/src" = "~/code" }`. The longest counts.
+    /// Directories of this machine, and where the same is there: `{ "~/src" = "/home/me/code" }`. The longest counts.
     #[serde(with = "As::<Table<Word, Word>>")]
     pub map: BTreeMap<String, String>,
 }
