@@ -580,6 +580,8 @@ scene('a browser is told when its person is needed', async () => {
   probe.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => { registrationId = registrations[0]?.registrationId ?? registrationId; });
   await probe.send('ServiceWorker.enable');
   await until('the service worker', () => registrationId);
+  // Before it is active, it gets no message.
+  await page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
   // Who looks at the page sees it there.
   await page.goto('about:blank');
   await probe.send('ServiceWorker.deliverPushMessage', { origin: home.url, registrationId: registrationId ?? '',
