@@ -580,9 +580,8 @@ scene('a browser is told when its person is needed', async () => {
   probe.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => { registrationId = registrations[0]?.registrationId ?? registrationId; });
   await probe.send('ServiceWorker.enable');
   await until('the service worker', () => registrationId);
-  // Before it is active, it gets no message.
-  await page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
-  // Who looks at the page sees it there.
+  await page.evaluate('navigator.serviceWorker.ready.then(() => 0)');
+  // Who looks at the page sees it there; a worker that is not active gets nothing.
   await page.goto('about:blank');
   await probe.send('ServiceWorker.deliverPushMessage', { origin: home.url, registrationId: registrationId ?? '',
     data: JSON.stringify({ title: 'told', body: 'demo asks you something', agent, session: sessionId }) });
