@@ -579,8 +579,7 @@ scene('a browser is told when its person is needed', async () => {
   let registrationId;
   probe.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => { registrationId = registrations[0]?.registrationId ?? registrationId; });
   await probe.send('ServiceWorker.enable');
-  await until('the service worker', () => registrationId);
-  await page.evaluate('navigator.serviceWorker.ready.then(() => 0)');
+  await Promise.all([until('the service worker', () => registrationId), page.evaluate('navigator.serviceWorker.ready.then(() => 0)')]);
   // Who looks at the page sees it there; a worker that is not active gets nothing.
   await page.goto('about:blank');
   await probe.send('ServiceWorker.deliverPushMessage', { origin: home.url, registrationId: registrationId ?? '',
