@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use acpd_api::escape;
@@ -45,9 +45,8 @@ pub(crate) fn find(name: &str) -> Result<OtherMachine> {
 }
 
 fn from_home(path: &str) -> PathBuf {
-    match (path.strip_prefix('~'), std::env::home_dir()) {
-        (Some(""), Some(home)) => home,
-        (Some(rest), Some(home)) if rest.starts_with('/') => home.join(&rest[1..]),
+    match (Path::new(path).strip_prefix("~"), std::env::home_dir()) {
+        (Ok(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(path),
     }
 }

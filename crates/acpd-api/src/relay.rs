@@ -1,4 +1,4 @@
-//! What `acpctl relay` says to an acpctl on another machine.
+//! Greeting of `acpctl relay` to an acpctl on another machine.
 
 use serde::{Deserialize, Serialize};
 

@@ -31,7 +31,7 @@ pub struct Options {
     pub place: Place,
 }
 
-/// Where the daemon is.
+/// Place of the daemon.
 #[derive(Debug, Clone)]
 pub enum Place {
     /// On this machine.
@@ -223,9 +223,7 @@ fn try_socket(socket: &Path, paths: &Paths) -> Result<Option<Stream>, ConnectErr
     let stream = match acpd_sys::socket::connect(socket, PATIENCE) {
         Ok(stream) => stream,
         Err(error) if is_unserved(&error) => return Ok(None),
-        Err(error) if is_timeout(&error) => {
-            return Err(NotAnswering::now(paths).into());
-        }
+        Err(error) if is_timeout(&error) => return Err(NotAnswering::now(paths).into()),
         Err(error) => return Err(failed(error)),
     };
     let daemon = other_end(&stream).map_err(failed)?;

@@ -104,7 +104,7 @@ impl ConnectError {
 /// A daemon that does not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NotAnswering {
-    /// It runs; or none runs, and a service manager that listens for it cannot start one.
+    /// A daemon that runs; or none, and a service manager that listens for it cannot start one.
     #[error(
         "acpd does not answer{}{}",
         .process.map(|(pid, condition)| format!(" (pid {pid}, {condition})")).unwrap_or_default(),

@@ -18,7 +18,7 @@
 //! connection that breaks is resumed like one to a local daemon.
 
 use std::io::{self, IsTerminal as _, Read as _};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ impl Host {
     /// Connects to the daemon there.
     pub(crate) fn open(&self, spawn: bool) -> Result<Stream, ConnectError> {
         let is_asked = io::stdin().is_terminal() && io::stderr().is_terminal();
-        let (stream, mut child) = socket::start(&self.way(spawn && self.start, is_asked))
+        let (stream, mut child) = socket::start("ssh", &self.way(spawn && self.start, is_asked))
             .map_err(|error| self.unreachable(format!("cannot run ssh: {error}"), None))?;
         let deadline = Instant::now() + if is_asked { PASSWORD } else { HELLO };
         let host = self.name.clone();
@@ -80,9 +80,9 @@ impl Host {
             }
             Ok(Some(hello)) if !hello.running => ConnectError::NotRunningOn { host },
             Ok(Some(_)) => {
-                stream.set_read_timeout(None).map_err(ConnectError::System)?;
                 // Waits for ssh, so that no dead process stays.
-                thread::spawn(move || child.wait());
+                let waiting = thread::Builder::new().name("ssh".to_owned());
+                waiting.spawn(move || child.wait()).map_err(ConnectError::System)?;
                 return Ok(stream);
             }
             Ok(None) => self.ended(&mut child),
@@ -95,20 +95,14 @@ impl Host {
         Err(error)
     }
 
-    /// The command to run here. ssh takes the first of several values, so the user's options come
-    /// first.
-    fn way(&self, start: bool, is_asked: bool) -> Command {
+    /// Arguments of ssh, which takes the first of several values: the user's options come first.
+    fn way(&self, start: bool, is_asked: bool) -> Vec<String> {
         let mut far = self.relay.clone().unwrap_or_else(|| FIND.to_owned());
         far.push_str(if start { " --start" } else { "" });
         far.push_str(if self.relay.is_none() { "'" } else { "" });
         let quiet: &[&str] = if is_asked { &[] } else { &["-o", "BatchMode=yes"] };
-        let mut command = Command::new("ssh");
-        command
-            .args(&self.ssh_options)
-            .args(OPTIONS.split(' '))
-            .args(quiet)
-            .args(["--", &self.ssh, &far]);
-        command
+        let own = OPTIONS.split(' ').chain(quiet.iter().copied()).chain(["--", &self.ssh, &far]);
+        self.ssh_options.iter().cloned().chain(own.map(str::to_owned)).collect()
     }
 
     /// Returns why ssh has ended before the relay said anything.
@@ -180,6 +174,7 @@ fn read_hello(mut stream: &Stream, deadline: Instant) -> io::Result<Option<Relay
             continue;
         }
         if let Ok(hello) = serde_json::from_slice(&line) {
+            stream.set_read_timeout(None)?;
             return Ok(Some(hello));
         }
         line.clear();

@@ -38,6 +38,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::hosts;
+use crate::machine::OtherMachine;
 use crate::manual;
 #[cfg(any(feature = "mcp", feature = "web"))]
 use crate::programs;
@@ -216,15 +217,22 @@ impl Command {
     }
 }
 
-pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
-    let set = || std::env::var("ACPCTL_HOST").ok().filter(|_| cli.command.is_for_any_machine());
-    if let Some(name) = cli.global.host.clone().or_else(set).filter(|name| !name.is_empty()) {
-        if !cli.command.is_for_any_machine() {
-            let hint = text!("run it there: `ssh {} acpctl …`", shell_word(&name.as_str().into()));
-            return Err(CommandError::usage("`--host` is not for this command").hint(hint));
+/// Returns the other machine that the command works on: `--host`, or else `ACPCTL_HOST`.
+fn machine_of(cli: &Cli) -> Result<Option<OtherMachine>> {
+    let is_possible = cli.command.is_for_any_machine();
+    let set = || std::env::var("ACPCTL_HOST").ok().filter(|_| is_possible);
+    match cli.global.host.clone().or_else(set).filter(|name| !name.is_empty()) {
+        None => Ok(None),
+        Some(name) if is_possible => hosts::find(&name).map(Some),
+        Some(name) => {
+            let hint = text!("run it there: `ssh {} acpctl …`", shell_word(&name.into()));
+            Err(CommandError::usage("`--host` is not for this command").hint(hint))
         }
-        ui.machine = Some(hosts::find(&name)?);
     }
+}
+
+pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
+    ui.machine = machine_of(&cli)?;
     match cli.command {
         #[cfg(feature = "tui")]
         Command::Top => {

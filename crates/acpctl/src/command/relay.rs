@@ -9,7 +9,7 @@ use std::thread;
 
 use acpd_api::{API_VERSION, ExitCode, RelayHello, json};
 use acpd_client::{ConnectError, Options, Paths, Place, open_socket};
-use acpd_sys::socket::{hang_up, is_left};
+use acpd_sys::socket::hang_up;
 use clap::Args;
 
 use crate::error::Result;
@@ -24,8 +24,8 @@ pub(super) struct Relay {
 const BLOCK: usize = 64 * 1024;
 
 pub(super) fn relay(args: &Relay) -> Result<ExitCode> {
-    let paths = Paths::discover()?;
-    let spawn = args.start || is_left(&paths.socket());
+    let place = Place::Here(Paths::discover()?);
+    let spawn = args.start || place.has_socket();
     #[expect(clippy::disallowed_methods, reason = "these are the bytes of a connection")]
     let mut stdout = io::stdout();
     let mut hello = RelayHello {
@@ -34,7 +34,7 @@ pub(super) fn relay(args: &Relay) -> Result<ExitCode> {
         version: env!("CARGO_PKG_VERSION").into(),
         running: true,
     };
-    let opened = match open_socket(&Options { spawn, place: Place::Here(paths) }) {
+    let opened = match open_socket(&Options { spawn, place }) {
         Err(ConnectError::NotRunning) => None,
         opened => Some(opened?),
     };

@@ -108,13 +108,12 @@ fn stream_socket() -> io::Result<OwnedFd> {
 
 /// Starts a program with a connection as its stdin and stdout, and returns the other end. Ctrl-C in
 /// the terminal does not reach the program, unless it asks for it.
-pub fn start(command: &Command) -> io::Result<(Stream, Child)> {
+pub fn start(program: &str, args: &[String]) -> io::Result<(Stream, Child)> {
     let (ours, its) = UnixStream::pair()?;
     let its = OwnedFd::from(its);
-    // Dropping the command closes the copies of this process.
     let mut shell = Command::new("sh");
     shell.args(["-c", "trap '' INT QUIT; exec \"$0\" \"$@\""]);
-    shell.arg(command.get_program()).args(command.get_args());
+    shell.arg(program).args(args);
     shell.stdin(its.try_clone()?).stdout(its).stderr(Stdio::piped());
     Ok((ours, shell.spawn()?))
 }

@@ -157,7 +157,7 @@ impl Source for Listener {
 #[derive(Debug)]
 pub struct Stream {
     pipe: OwnedHandle,
-    /// Where a program that [`start`] has started writes.
+    /// Output of a program that [`start`] started.
     output: Option<OwnedHandle>,
     is_server: bool,
     ended: Event,
@@ -305,11 +305,11 @@ impl Write for Stream {
     }
 }
 
-pub fn start(command: &Command) -> io::Result<(Stream, Child)> {
+pub fn start(program: &str, args: &[String]) -> io::Result<(Stream, Child)> {
     let (input, stdin) = one_way(Flow::ToThem)?;
     let (output, stdout) = one_way(Flow::ToUs)?;
-    let mut apart = Command::new(command.get_program());
-    apart.args(command.get_args()).creation_flags(CREATE_NEW_PROCESS_GROUP);
+    let mut apart = Command::new(program);
+    apart.args(args).creation_flags(CREATE_NEW_PROCESS_GROUP);
     let child = apart.stdin(stdin).stdout(stdout).stderr(Stdio::piped()).spawn()?;
     Ok((Stream { output: Some(output), ..Stream::new(input, true)? }, child))
 }
