@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::{Display, IntoStaticStr};
 
-use crate::{AuthInfo, BudgetInfo, Untrusted, Usage};
+use crate::{AuthInfo, BudgetInfo, HostState, Untrusted, Usage};
 
 /// State of the daemon, all agents and all sessions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,9 @@ pub struct Status {
     /// Number of sessions left out because of `recent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<u32>,
+    /// The machines of a client that joins several; never from a daemon.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostState>,
 }
 
 /// State of the running daemon.

@@ -3,13 +3,16 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ClientName, Shown, Untrusted};
+use crate::{ClientName, HostState, Shown, Untrusted};
 
 /// All open questions of agents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InteractionList {
     /// The questions, the oldest first.
     pub interactions: Vec<InteractionInfo>,
+    /// The machines of a client that joins several; never from a daemon.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostState>,
 }
 
 /// An open question.

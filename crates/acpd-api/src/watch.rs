@@ -14,6 +14,22 @@ pub struct Watched {
     pub agents: Vec<AgentInfo>,
     /// Every open question, the oldest first, as in `_acpd/interaction/list`.
     pub interactions: Vec<InteractionInfo>,
+    /// The machines of a client that joins several; never from a daemon.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostState>,
+}
+
+/// A machine of a client that joins the daemons of several.
+///
+/// Ids and names of agents, sessions and questions begin with the name of their machine and a
+/// slash then, except those of the client's own machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostState {
+    /// Name in the configuration; `here` for the client's own machine.
+    pub name: Untrusted,
+    /// Reason why the machine cannot be reached; absent if it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Untrusted>,
 }
 
 /// Rows that have changed since the last notification.
@@ -35,6 +51,9 @@ pub struct Changed {
     /// Keys of removed rows.
     #[serde(skip_serializing_if = "Removed::is_empty")]
     pub removed: Removed,
+    /// All machines, if the state of one has changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostState>,
 }
 
 /// Keys of removed rows.
@@ -91,7 +110,10 @@ impl Removed {
 impl Watched {
     /// Applies changes to the rows. The order stays as in the snapshot; new rows come last.
     pub fn apply(&mut self, changed: Changed) {
-        let Changed { sessions, agents, interactions, removed } = changed;
+        let Changed { sessions, agents, interactions, removed, hosts } = changed;
+        if !hosts.is_empty() {
+            self.hosts = hosts;
+        }
         self.sessions.retain(|row| !removed.sessions.iter().any(|key| key.is_of(row)));
         self.agents.retain(|row| !removed.agents.contains(&row.name));
         self.interactions.retain(|row| !removed.interactions.contains(&row.id));
@@ -101,6 +123,31 @@ impl Watched {
         put(&mut self.agents, agents, |a, b| a.name == b.name);
         put(&mut self.interactions, interactions, |a, b| a.id == b.id);
     }
+
+    /// Returns the changes that make `old` into these rows.
+    pub fn changes_from(&self, old: &Watched) -> Changed {
+        let removed = Removed {
+            sessions: lost(&old.sessions, &self.sessions, SessionInfo::row_key),
+            agents: lost(&old.agents, &self.agents, |row| row.name.clone()),
+            interactions: lost(&old.interactions, &self.interactions, |row| row.id.clone()),
+        };
+        Changed {
+            sessions: new(&old.sessions, &self.sessions),
+            agents: new(&old.agents, &self.agents),
+            interactions: new(&old.interactions, &self.interactions),
+            removed,
+            hosts: Vec::new(),
+        }
+    }
+}
+
+fn new<T: Clone + PartialEq>(old: &[T], now: &[T]) -> Vec<T> {
+    now.iter().filter(|row| !old.contains(row)).cloned().collect()
+}
+
+fn lost<T, K: PartialEq>(old: &[T], now: &[T], key: impl Fn(&T) -> K) -> Vec<K> {
+    let kept: Vec<K> = now.iter().map(&key).collect();
+    old.iter().map(key).filter(|key| !kept.contains(key)).collect()
 }
 
 fn put<T>(rows: &mut Vec<T>, new: Vec<T>, is_same: impl Fn(&T, &T) -> bool) {

@@ -178,7 +178,8 @@ fn status_looks_like_this() {
         }),
     };
     let (agents, sessions) = (vec![agent()], vec![session()]);
-    let status = Status { daemon, agents, unused: Some(42), sessions, omitted: Some(43) };
+    let status =
+        Status { daemon, agents, unused: Some(42), sessions, omitted: Some(43), hosts: Vec::new() };
     insta::assert_json_snapshot!(status);
 }
 

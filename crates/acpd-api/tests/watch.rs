@@ -2,8 +2,9 @@
 
 use acpd_api::{
     AnswerInfo, AnswerParams, CancelParams, Changed, ClientName, CutShort, Doing, DoingKind,
-    GivenAnswer, InteractionInfo, OptionInfo, Outcome, Question, QuestionAnswered, Removed,
-    SessionInfo, SessionRef, SessionRowKey, SessionState, TurnEnded, TurnInfo, TurnState, Watched,
+    GivenAnswer, HostState, InteractionInfo, OptionInfo, Outcome, Question, QuestionAnswered,
+    Removed, SessionInfo, SessionRef, SessionRowKey, SessionState, TurnEnded, TurnInfo, TurnState,
+    Watched,
 };
 use serde_json::json;
 
@@ -68,6 +69,7 @@ fn what_changed_looks_like_this() {
             agents: vec!["old".into()],
             interactions: vec!["1-1".into()],
         },
+        hosts: vec![HostState { name: "box".into(), error: Some("timed out".into()) }],
     };
     insta::assert_json_snapshot!((Watched::default(), &all, Changed::default()));
     let told = serde_json::to_value(&all).unwrap();
@@ -80,7 +82,9 @@ fn a_changed_row_takes_the_place_of_the_old_one() {
         sessions: vec![session("s-1"), session("s-2")],
         agents: Vec::new(),
         interactions: vec![question("1-1")],
+        hosts: Vec::new(),
     };
+    let old = rows.clone();
     let other = SessionInfo { seq: 5, ..session("s-2") };
     // With another agent, the same id is another session.
     let elsewhere = SessionInfo { agent: "other".into(), ..session("s-1") };
@@ -95,6 +99,9 @@ fn a_changed_row_takes_the_place_of_the_old_one() {
     });
     assert_eq!(rows.sessions, [other, elsewhere]);
     assert!(rows.interactions.is_empty());
+    let mut again = old.clone();
+    again.apply(rows.changes_from(&old));
+    assert_eq!(again, rows);
 }
 
 #[test]

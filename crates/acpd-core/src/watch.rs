@@ -93,7 +93,7 @@ impl Watch {
         let Changed { mut sessions, agents, mut interactions, .. } = self.changed_since(0);
         sessions.sort_by_key(|info| std::cmp::Reverse(info.updated));
         interactions.sort_by_key(|info| info.at);
-        Watched { sessions, agents, interactions }
+        Watched { sessions, agents, interactions, hosts: Vec::new() }
     }
 
     pub(crate) fn end(&mut self, client: ClientId) {

@@ -255,7 +255,7 @@ impl Hub {
         let open = self.questions.iter();
         let mut interactions: Vec<_> = open.filter_map(|(id, _)| self.question_info(id)).collect();
         interactions.sort_by_key(|info| info.at);
-        self.answer(to, &InteractionList { interactions });
+        self.answer(to, &InteractionList { interactions, hosts: Vec::new() });
     }
 
     pub(crate) fn answer_question(&mut self, Asked { to, params, .. }: Asked<'_>) -> Served {

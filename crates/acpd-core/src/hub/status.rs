@@ -123,6 +123,7 @@ impl Hub {
             unused,
             sessions,
             omitted,
+            hosts: Vec::new(),
         };
         let status = ToClient::Status { id: to.id.clone(), status: Box::new(status), part };
         self.clients.respond_with(&mut self.cx, to, None, status);

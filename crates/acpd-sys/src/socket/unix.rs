@@ -106,6 +106,11 @@ fn stream_socket() -> io::Result<OwnedFd> {
     }
 }
 
+/// Returns both ends of a connection inside this process.
+pub fn pair() -> io::Result<(Stream, Stream)> {
+    UnixStream::pair()
+}
+
 /// Starts a program with a connection as its stdin and stdout, and returns the other end. Ctrl-C in
 /// the terminal does not reach the program, unless it asks for it.
 pub fn start(program: &str, args: &[String]) -> io::Result<(Stream, Child)> {

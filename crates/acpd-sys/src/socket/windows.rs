@@ -43,7 +43,7 @@ use windows_sys::core::BOOL;
 use super::StaleError;
 use crate::files::DirError;
 use crate::handle::{Event, check, is_set, open_to_look, wait_any};
-use crate::named_pipe::{Flow, instance, one_way, wide};
+use crate::named_pipe::{Flow, instance, one_way, random_name, wide};
 use crate::users::{Peer, UserId, user_of_process, who_may};
 use crate::wait::{Interest, OverlappedCall, Source, is_end};
 
@@ -303,6 +303,12 @@ impl Write for Stream {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+pub fn pair() -> io::Result<(Stream, Stream)> {
+    let name = random_name("pair");
+    let server = instance(&name, true)?;
+    Ok((connect(&name, Duration::ZERO)?, Stream::new(server, true)?))
 }
 
 pub fn start(program: &str, args: &[String]) -> io::Result<(Stream, Child)> {
