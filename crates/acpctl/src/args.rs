@@ -10,7 +10,7 @@ pub(crate) struct Global {
     /// Fail instead of starting the daemon.
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) no_spawn: bool,
-    /// Work on this machine, over ssh (or set `ACPCTL_HOST`).
+    /// Work on another machine over ssh, or on `all` (or set `ACPCTL_HOST`).
     #[arg(long, global = true, help_heading = "Global options", value_name = "NAME")]
     pub(crate) host: Option<String>,
     /// Colour the output: auto, always or never [default: auto].

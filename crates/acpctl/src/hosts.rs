@@ -1,24 +1,37 @@
-//! `--host NAME`: the acpd of another machine, from `[hosts.NAME]`, or else of a destination that
-//! ssh knows under this name.
+//! The machines of `--host` and of sessions such as `box/main`.
+//!
+//! | the user names | the command works on |
+//! | --- | --- |
+//! | `--host box` | `[hosts.box]`, or a destination that ssh knows under this name |
+//! | `--host all` | this machine and all tables `[hosts.NAME]`; names of theirs begin with `NAME/` |
+//! | session `box/main` | `[hosts.box]`, in the same way; also this machine, if another session is here |
+//! | session `/box/main` | this machine |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use acpd_api::escape;
-use acpd_client::Host;
+use acpd_client::{Host, Machine, Machines, PATIENCE, Paths, Place};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::error::{CommandError, Result};
+use crate::live::FAR_PATIENCE;
 use crate::machine::OtherMachine;
 use crate::programs;
 use crate::text::text;
 
+/// Longest time until one of many machines is connected, within the wait for its part of a list.
+const ONE_OF_MANY: Duration = Duration::from_millis(1800);
+/// The same for one of several that the user names. Two of them cannot ask for passwords at once.
+const ONE_OF_SEVERAL: Duration = Duration::from_secs(20);
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Configured {
+struct HostTable {
     ssh: Option<String>,
     ssh_options: Vec<String>,
     relay: Option<String>,
@@ -26,22 +39,92 @@ struct Configured {
     map: BTreeMap<String, String>,
 }
 
-/// Finds a host by its name.
-pub(crate) fn find(name: &str) -> Result<OtherMachine> {
-    if name.is_empty() || name.starts_with('-') {
-        return Err(CommandError::usage(text!("`{}` is not a host", escape::one_line(name))));
+/// The tables `[hosts.NAME]`.
+pub(crate) struct KnownHosts(BTreeMap<String, Map<String, Value>>);
+
+impl KnownHosts {
+    pub(crate) fn read() -> Result<KnownHosts> {
+        let mut tables: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+        for value in programs::config_values()?.values {
+            let key = value.key.raw().strip_prefix("hosts.").and_then(|key| key.split_once('.'));
+            let Some((name, key)) = key else { continue };
+            tables.entry(name.to_owned()).or_default().insert(key.to_owned(), value.value);
+        }
+        Ok(KnownHosts(tables))
     }
-    let prefix = format!("hosts.{name}.");
-    let values = programs::config_values()?.values.into_iter();
-    let table: Map<String, Value> = values
-        .filter_map(|value| Some((value.key.raw().strip_prefix(&prefix)?.to_owned(), value.value)))
-        .collect();
-    let Configured { ssh, ssh_options, relay, start, map } =
-        serde_json::from_value(table.into()).map_err(io::Error::from)?;
-    let ssh = ssh.unwrap_or_else(|| name.to_owned());
-    let host = Host { name: name.to_owned(), ssh, ssh_options, relay, start };
-    let map = map.into_iter().map(|(here, there)| (from_home(&here), there)).collect();
-    Ok(OtherMachine { host: Arc::new(host), map })
+
+    /// Returns the machine with this name.
+    pub(crate) fn find(&self, name: &str) -> Result<OtherMachine> {
+        let (host, map) = self.host(name)?;
+        Ok(OtherMachine { place: Place::Host(Arc::new(host)), map })
+    }
+
+    /// Returns this machine and all others as one.
+    pub(crate) fn all(&self) -> Result<OtherMachine> {
+        if self.0.is_empty() {
+            return Err(CommandError::usage("the configuration has no other machines")
+                .hint("add a table `[hosts.NAME]`: `acpctl config edit`"));
+        }
+        let mut machines = vec![here()?];
+        for name in self.0.keys() {
+            let (host, _) = self.host(name)?;
+            machines.push(machine(Host { within: Some(ONE_OF_MANY), ..host }));
+        }
+        Ok(joined(machines, BTreeMap::new()))
+    }
+
+    /// Returns the machines of sessions and questions with such names; none if all are on this
+    /// machine.
+    pub(crate) fn of_names(&self, names: &[String]) -> Result<Option<OtherMachine>> {
+        let known = |name: &'_ str| {
+            let (host, _) = self.0.get_key_value(name.split_once('/')?.0)?;
+            Some(host.as_str())
+        };
+        // `/box/main` is here, and is `box/main` without the table.
+        let marked = names.iter().filter_map(|name| known(name.strip_prefix('/')?)).map(Some);
+        let hosts: BTreeSet<Option<&str>> =
+            names.iter().map(|name| known(name)).chain(marked).collect();
+        let within = (hosts.iter().flatten().count() > 1).then_some(ONE_OF_SEVERAL);
+        let (mut machines, mut maps) = (Vec::new(), BTreeMap::new());
+        for host in &hosts {
+            match host {
+                None => machines.push(here()?),
+                Some(name) => {
+                    let (host, map) = self.host(name)?;
+                    machines.push(machine(Host { within, ..host }));
+                    maps = map;
+                }
+            }
+        }
+        let has_others = hosts.iter().any(Option::is_some);
+        Ok(has_others.then(|| joined(machines, maps)))
+    }
+
+    fn host(&self, name: &str) -> Result<(Host, BTreeMap<PathBuf, String>)> {
+        if name.is_empty() || name.starts_with('-') {
+            return Err(CommandError::usage(text!("`{}` is not a host", escape::one_line(name))));
+        }
+        let table = self.0.get(name).cloned().unwrap_or_default();
+        let HostTable { ssh, ssh_options, relay, start, map } =
+            serde_json::from_value(table.into()).map_err(io::Error::from)?;
+        let ssh = ssh.unwrap_or_else(|| name.to_owned());
+        let host = Host { name: name.to_owned(), ssh, ssh_options, relay, start, within: None };
+        Ok((host, map.into_iter().map(|(here, there)| (from_home(&here), there)).collect()))
+    }
+}
+
+fn here() -> Result<Machine> {
+    let place = Place::Here(Paths::discover()?);
+    Ok(Machine { name: String::new(), place, patience: PATIENCE })
+}
+
+fn machine(host: Host) -> Machine {
+    let name = host.name.clone();
+    Machine { name, place: Place::Host(Arc::new(host)), patience: FAR_PATIENCE }
+}
+
+fn joined(machines: Vec<Machine>, map: BTreeMap<PathBuf, String>) -> OtherMachine {
+    OtherMachine { place: Place::Machines(Arc::new(Machines(machines.into()))), map }
 }
 
 fn from_home(path: &str) -> PathBuf {

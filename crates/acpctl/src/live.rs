@@ -1,7 +1,6 @@
 //! Connections to the daemon: for requests ([`Door`]), with events at any time and the keyboard
 //! ([`Live`]), and of all rows ([`RowWatch`]).
 
-use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::{Duration, Instant};
 use std::{io, thread};
@@ -12,8 +11,8 @@ use acpd_api::{
     SessionInfo, SessionRef, Untrusted, Watched, method,
 };
 use acpd_client::{
-    ConnectError, Connection, Host, LinkError, LinkEvent, LinkWriter, NotAnswering, Options,
-    PATIENCE, Paths, Place, connect, connect_lasting, read_answer, read_result,
+    ConnectError, Connection, LinkError, LinkEvent, LinkWriter, NotAnswering, Options, PATIENCE,
+    Paths, Place, connect, connect_lasting, read_answer, read_result,
 };
 use acpd_sys::signals::Signal;
 use bytes::Bytes;
@@ -378,6 +377,9 @@ fn read(line: &Bytes) -> Result<Option<RowEvent>> {
 
 const NAME: &str = "acpctl";
 
+/// The patience with another machine: a network may be away for longer than a daemon.
+pub(crate) const FAR_PATIENCE: Duration = Duration::from_mins(10);
+
 /// Warnings about a daemon that ends with its terminal.
 const BOUND: &str = "warning: acpd and its agents stop with this terminal or its program: they are in a Job that Windows \
                      does not let them leave";
@@ -386,30 +388,30 @@ const UNBOUND: &str = "\nhint: stop acpd and start it in another terminal: `acpc
 #[derive(Debug, Clone)]
 pub(crate) struct Door {
     spawn: bool,
-    /// The daemon is on this machine.
-    host: Option<Arc<Host>>,
+    /// `None`: this machine.
+    place: Option<Place>,
 }
 
 impl Ui {
     /// Returns the door of this command; `--no-spawn` forbids it to start a daemon.
     pub(crate) fn door(&self) -> Door {
-        Door { spawn: self.may_start, host: self.host() }
+        Door { spawn: self.may_start, place: self.other_place() }
     }
 
     /// Returns a door that starts no daemon.
     pub(crate) fn door_to_running(&self) -> Door {
-        Door { spawn: false, host: self.host() }
+        Door { spawn: false, place: self.other_place() }
     }
 
-    fn host(&self) -> Option<Arc<Host>> {
-        self.machine.as_ref().map(|machine| Arc::clone(&machine.host))
+    fn other_place(&self) -> Option<Place> {
+        self.machine.as_ref().map(|machine| machine.place.clone())
     }
 }
 
 impl Door {
     /// A door to the daemon of this machine.
     pub(crate) fn here(spawn: bool) -> Door {
-        Door { spawn, host: None }
+        Door { spawn, place: None }
     }
 
     pub(crate) fn connect(&self) -> Result<Connection> {
@@ -417,17 +419,16 @@ impl Door {
     }
 
     pub(crate) fn options(&self) -> Result<Options> {
-        let place = match &self.host {
-            Some(host) => Place::Host(Arc::clone(host)),
+        let place = match &self.place {
+            Some(place) => place.clone(),
             None => Place::Here(Paths::discover()?),
         };
         Ok(Options { spawn: self.spawn, place })
     }
 
-    /// How long the daemon may stay away while the user waits: a network may be away for longer than
-    /// a daemon.
+    /// How long the daemon may stay away while the user waits.
     pub(crate) fn patience(&self) -> Duration {
-        if self.host.is_some() { Duration::from_mins(10) } else { PATIENCE }
+        if self.place.is_some() { FAR_PATIENCE } else { PATIENCE }
     }
 
     /// The connection follows the daemon's successors.

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use acpd_client::Host;
+use acpd_client::Place;
 
-/// Another machine than this one.
+/// Another machine than this one, or several.
 #[derive(Debug)]
 pub(crate) struct OtherMachine {
-    pub(crate) host: Arc<Host>,
+    pub(crate) place: Place,
     /// Directories here, and where the same is there.
     pub(crate) map: BTreeMap<PathBuf, String>,
 }
@@ -29,20 +28,17 @@ impl OtherMachine {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use acpd_client::Machines;
+
     use super::*;
 
     #[test]
     fn the_longest_mapped_directory_counts() {
-        let host = Host {
-            name: "box".to_owned(),
-            ssh: "box".to_owned(),
-            ssh_options: Vec::new(),
-            relay: None,
-            start: false,
-        };
         let map = [("/src", "/code"), ("/src/api", "/srv/api")];
         let map = map.map(|(here, there)| (PathBuf::from(here), there.to_owned())).into();
-        let machine = OtherMachine { host: Arc::new(host), map };
+        let machine = OtherMachine { place: Place::Machines(Arc::new(Machines([].into()))), map };
         let place = |dir: &str| machine.place_of(Path::new(dir)).display().to_string();
         assert_eq!(place("/src/web"), "/code/web");
         assert_eq!(place("/src/api/v1"), "/srv/api/v1");

@@ -41,14 +41,16 @@ use std::panic;
 use std::process::ExitCode;
 
 use acpd_api::Untrusted;
-use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue};
 use error::{CommandError, ErrorKind};
 
 fn main() -> ExitCode {
     panic::set_hook(Box::new(complain));
     command::complete_if_asked(command::definition);
-    let cli = match command::Cli::try_parse().or_else(all_sessions).or_else(help_of_help) {
+    let cli = match command::Cli::parse(std::env::args_os())
+        .or_else(all_sessions)
+        .or_else(help_of_help)
+    {
         Ok(cli) => cli,
         Err(error) => return wrong_usage(&error),
     };
@@ -77,7 +79,7 @@ fn all_sessions(error: clap::Error) -> Result<command::Cli, clap::Error> {
         && command::can_show_screen()
     {
         let args = std::env::args_os().chain(["top".into()]);
-        return command::Cli::try_parse_from(args).map_err(|_| error);
+        return command::Cli::parse(args).map_err(|_| error);
     }
     Err(error)
 }
@@ -86,7 +88,7 @@ fn all_sessions(error: clap::Error) -> Result<command::Cli, clap::Error> {
 fn help_of_help(error: clap::Error) -> Result<command::Cli, clap::Error> {
     let typed = error.get(ContextKind::InvalidSubcommand);
     let is_help = matches!(typed, Some(ContextValue::String(typed)) if ["--help", "-h"].contains(&typed.as_str()));
-    if is_help { command::Cli::try_parse_from(["acpctl", "help"]) } else { Err(error) }
+    if is_help { command::Cli::parse(["acpctl", "help"].map(Into::into)) } else { Err(error) }
 }
 
 /// Prints a panic, escaped, because it may quote input.

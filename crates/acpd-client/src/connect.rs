@@ -1,3 +1,4 @@
+use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +38,17 @@ pub enum Place {
     /// On this machine.
     Here(Paths),
     Host(Arc<Host>),
+    /// On several machines, which look like one.
+    Machines(Arc<dyn Join>),
+}
+
+/// Several machines that look like one.
+pub trait Join: Debug + Send + Sync {
+    /// Names of the machines for people.
+    fn names(&self) -> String;
+
+    /// Opens a connection to all of them.
+    fn open(&self, spawn: bool) -> Result<Stream, ConnectError>;
 }
 
 impl Place {
@@ -49,7 +61,9 @@ impl Place {
     pub(crate) fn pauses(&self) -> (Duration, Duration) {
         match self {
             Place::Here(_) => (Duration::from_millis(20), Duration::from_secs(1)),
-            Place::Host(_) => (Duration::from_millis(500), Duration::from_secs(30)),
+            Place::Host(_) | Place::Machines(_) => {
+                (Duration::from_millis(500), Duration::from_secs(30))
+            }
         }
     }
 
@@ -57,6 +71,7 @@ impl Place {
         match self {
             Place::Here(paths) => NotAnswering::now(paths),
             Place::Host(host) => NotAnswering::There { host: host.name.clone() },
+            Place::Machines(machines) => NotAnswering::There { host: machines.names() },
         }
     }
 }
@@ -80,6 +95,7 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Opened, ConnectError> {
     let paths = match &options.place {
         Place::Here(paths) => paths,
         Place::Host(host) => return host.open(options.spawn).map(running),
+        Place::Machines(machines) => return machines.open(options.spawn).map(running),
     };
     if let Some(stream) = open(paths)? {
         return Ok(running(stream));

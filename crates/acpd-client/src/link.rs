@@ -11,11 +11,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use acp_wire::{Body, ErrorObject, Framer, Id, build, code};
+use acpd_api::{Empty, method};
 use acpd_sys::socket::{Stream, hang_up};
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::connect::{Options, PATIENCE as WRITE_PATIENCE, open_or_start};
+use crate::connect::{Options, PATIENCE as WRITE_PATIENCE, Place, open_or_start};
 use crate::error::{ConnectError, LinkError, NotAnswering};
 use crate::resume::{Resumption, Verdict};
 use crate::silence::{QUIET, Silence, check_if_due};
@@ -59,7 +60,9 @@ pub(crate) fn open(
     options: Options,
     patience: Duration,
 ) -> Result<(LinkReader, LinkWriter), ConnectError> {
-    let memory = if patience.is_zero() { Resumption::single() } else { Resumption::new(token()?) };
+    // The links to several machines are resumed one by one.
+    let is_single = patience.is_zero() || matches!(options.place, Place::Machines(_));
+    let memory = if is_single { Resumption::single() } else { Resumption::new(token()?) };
     let opened = open_or_start(first)?;
     let stream = Arc::new(opened.stream);
     limit_writes(&stream, Some(WRITE_PATIENCE));
@@ -110,6 +113,8 @@ struct Inner {
     waiting: usize,
     last_id: u64,
     has_thread: bool,
+    /// Several machines get their last lines; then the connection ends.
+    is_leaving: bool,
     /// The link ends as soon as everything is written.
     is_ending: bool,
     ended: bool,
@@ -261,6 +266,11 @@ impl LinkWriter {
     /// received after this.
     pub fn leave(&self) {
         let mut inner = self.shared.lock();
+        if let Place::Machines(_) = self.shared.options.place {
+            let leave = build::notification(method::CLIENT_LEAVE, &Empty {});
+            inner.with(|_, out| out.push_back(leave));
+            inner.is_leaving = true;
+        }
         inner.with(Resumption::leave);
         // A daemon that is gone needs no goodbye.
         drop(self.shared.pass_on(inner));
@@ -277,8 +287,9 @@ impl LinkWriter {
 
     /// Waits until everything is written, for up to `deadline`: for the end of a process.
     pub fn flush(&self, deadline: Duration) {
-        let is_full =
-            |inner: &mut Inner| !inner.ended && inner.waiting + inner.memory.held_bytes() > 0;
+        let is_full = |inner: &mut Inner| {
+            !inner.ended && (inner.is_leaving || inner.waiting + inner.memory.held_bytes() > 0)
+        };
         drop(self.shared.changed.wait_timeout_while(self.shared.lock(), deadline, is_full));
     }
 

@@ -34,7 +34,7 @@ pub fn stopped_daemon(paths: &Paths) -> Option<NotAnswering> {
 fn stopped(place: &Place) -> Option<NotAnswering> {
     match place {
         Place::Here(paths) => stopped_daemon(paths),
-        Place::Host(_) => None,
+        Place::Host(_) | Place::Machines(_) => None,
     }
 }
 

@@ -30,14 +30,15 @@ mod trace;
 mod usage;
 mod wait;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use acpd_api::ExitCode;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use acpd_api::{ExitCode, Untrusted};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::args::Global;
 use crate::error::{CommandError, Result};
-use crate::hosts;
+use crate::hosts::KnownHosts;
 use crate::machine::OtherMachine;
 use crate::manual;
 #[cfg(any(feature = "mcp", feature = "web"))]
@@ -61,6 +62,28 @@ pub(crate) struct Cli {
     pub(crate) global: Global,
     #[command(subcommand)]
     command: Command,
+    /// Sessions and questions that the command line names.
+    #[arg(skip)]
+    named: Vec<String>,
+}
+
+impl Cli {
+    pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+        let mut definition = Cli::command();
+        let mut matches = definition.try_get_matches_from_mut(args)?;
+        let named = named_in(&matches);
+        let cli = Cli::from_arg_matches_mut(&mut matches);
+        cli.map(|cli| Cli { named, ..cli }).map_err(|error| error.format(&mut definition))
+    }
+}
+
+fn named_in(matches: &ArgMatches) -> Vec<String> {
+    if let Some((_, inner)) = matches.subcommand() {
+        return named_in(inner);
+    }
+    let values = ["session", "sessions", "resume", "id"].into_iter();
+    let values = values.filter_map(|arg| matches.try_get_raw(arg).ok().flatten()).flatten();
+    values.map(|value| value.to_string_lossy().into_owned()).collect()
 }
 
 const EXAMPLES: &str = examples!(
@@ -189,46 +212,75 @@ enum Session {
     Handoff(run::Handoff),
 }
 
+/// `--host all`.
+const ALL: &str = "all";
+
 impl Command {
-    /// Returns whether the command needs only the daemon, which may be on another machine.
-    fn is_for_any_machine(&self) -> bool {
+    /// Returns whether the command shows all machines, or needs a session that names one.
+    fn is_for_all_machines(&self) -> bool {
         #[cfg(feature = "tui")]
         if matches!(self, Command::Top | Command::Chat(_)) {
             return true;
         }
         matches!(
             self,
-            Command::Run(_)
-                | Command::Attach(_)
+            Command::Attach(_)
                 | Command::Wait(_)
                 | Command::Cancel(_)
                 | Command::Ps(_)
-                | Command::Session(_)
-                | Command::Queue(_)
-                | Command::Usage(_)
                 | Command::Pending(_)
                 | Command::Allow(_)
                 | Command::Deny(_)
                 | Command::Answer(_)
-                | Command::Metrics(_)
-                | Command::Trace(_)
-                | Command::Gc(_)
         )
+    }
+
+    /// Returns whether the command needs only the daemon, which may be on another machine.
+    fn is_for_any_machine(&self) -> bool {
+        self.is_for_all_machines()
+            || matches!(
+                self,
+                Command::Run(_)
+                    | Command::Session(_)
+                    | Command::Queue(_)
+                    | Command::Usage(_)
+                    | Command::Metrics(_)
+                    | Command::Trace(_)
+                    | Command::Gc(_)
+            )
     }
 }
 
-/// Returns the other machine that the command works on: `--host`, or else `ACPCTL_HOST`.
+/// Returns the other machine that the command works on: `--host`, or else that of a session such
+/// as `box/main`, or else `ACPCTL_HOST`.
 fn machine_of(cli: &Cli) -> Result<Option<OtherMachine>> {
     let is_possible = cli.command.is_for_any_machine();
-    let set = || std::env::var("ACPCTL_HOST").ok().filter(|_| is_possible);
-    match cli.global.host.clone().or_else(set).filter(|name| !name.is_empty()) {
-        None => Ok(None),
-        Some(name) if is_possible => hosts::find(&name).map(Some),
-        Some(name) => {
-            let hint = text!("run it there: `ssh {} acpctl …`", shell_word(&name.into()));
+    let fits = |name: &str| is_possible && (name != ALL || cli.command.is_for_all_machines());
+    if let Some(name) = cli.global.host.as_deref().filter(|name| !name.is_empty()) {
+        let shown = Untrusted::from(name);
+        return if fits(name) {
+            machine(name).map(Some)
+        } else if is_possible {
+            Err(CommandError::usage(text!("`--host {}` is not for this command", shown))
+                .hint("name one machine, or a session such as `box/main`"))
+        } else {
+            let hint = text!("run it there: `ssh {} acpctl …`", shell_word(&shown));
             Err(CommandError::usage("`--host` is not for this command").hint(hint))
+        };
+    }
+    if is_possible && cli.named.iter().any(|name| name.contains('/')) {
+        let named = KnownHosts::read()?.of_names(&cli.named)?;
+        if named.is_some() {
+            return Ok(named);
         }
     }
+    let set = std::env::var("ACPCTL_HOST").ok().filter(|name| !name.is_empty() && fits(name));
+    set.map(|name| machine(&name)).transpose()
+}
+
+fn machine(name: &str) -> Result<OtherMachine> {
+    let known = KnownHosts::read()?;
+    if name == ALL { known.all() } else { known.find(name) }
 }
 
 pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {

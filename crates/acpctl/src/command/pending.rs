@@ -18,6 +18,7 @@ use crate::args::Json;
 use crate::confirm::{pick, yes};
 use crate::daemon::info;
 use crate::error::{CommandError, Result};
+use crate::info::daemon::unreachable;
 use crate::info::question::{asked, asker, described, given, remembered, table};
 use crate::live::{Door, RowEvent, RowWatch, me};
 use crate::lookup::{self, Care, Wanted};
@@ -106,7 +107,11 @@ pub(super) fn pending(args: &Pending, ui: &mut Ui) -> Result {
     let list: InteractionList = ui.door().connect()?.call(method::INTERACTION_LIST, &Empty {})?;
     let nothing = list.interactions.is_empty().then_some("there are no open questions");
     let table = table(&list.interactions, human::now(), ui.out_width());
-    ui.show_list(args.json.json, &list, nothing, table)
+    ui.show_list(args.json.json, &list, nothing, table)?;
+    if !args.json.json {
+        ui.talk(&unreachable(&list.hosts));
+    }
+    Ok(())
 }
 
 pub(super) fn decide(args: &Decide, decision: UserDecision, ui: &mut Ui) -> Result {

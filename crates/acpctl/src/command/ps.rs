@@ -122,7 +122,8 @@ fn frame(status: &Status, rows: &Watched, how: Ps, away: Option<&'static str>, u
     let mut sessions = rows.sessions.clone();
     sessions.sort_by_key(|session| std::cmp::Reverse(session.updated));
     let agents = rows.agents.iter().map(with_memory).collect();
-    let now = Status { daemon: status.daemon.clone(), agents, sessions, ..Status::default() };
+    let (daemon, hosts) = (status.daemon.clone(), rows.hosts.clone());
+    let now = Status { daemon, agents, sessions, hosts, ..Status::default() };
     let text = overview(&now, how, human::now(), ui.out_width());
     match away {
         Some(away) => Text::styled(Role::Warning, away) + "\n" + text,
@@ -132,6 +133,7 @@ fn frame(status: &Status, rows: &Watched, how: Ps, away: Option<&'static str>, u
 
 fn overview(status: &Status, how: Ps, now: u64, width: Option<usize>) -> Text {
     let mut text = info::daemon::line(&status.daemon, now);
+    text += info::daemon::unreachable(&status.hosts);
     let agents: Vec<_> = status.agents.iter().filter(|agent| agent.is_in_use()).collect();
     let unused =
         u64::from(status.unused.unwrap_or(0)) + (status.agents.len() - agents.len()) as u64;

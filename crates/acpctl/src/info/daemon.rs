@@ -1,4 +1,4 @@
-use acpd_api::{ConfigChanged, ConfigMistake, DaemonInfo, StoreState};
+use acpd_api::{ConfigChanged, ConfigMistake, DaemonInfo, HostState, StoreState};
 
 use crate::human;
 use crate::text::{BOLD, Role, Text, text};
@@ -35,6 +35,12 @@ pub(crate) fn line(daemon: &DaemonInfo, now: u64) -> Text {
         text += Text::styled(Role::Warning, config_changed(changed, now)) + "\n";
     }
     text
+}
+
+/// Returns a line for each machine that cannot be reached.
+pub(crate) fn unreachable(hosts: &[HostState]) -> Text {
+    let errors = hosts.iter().filter_map(|host| host.error.as_ref());
+    errors.map(|error| Text::styled(Role::Warning, error) + "\n").collect()
 }
 
 pub(crate) fn config_changed(changed: &ConfigChanged, now: u64) -> Text {

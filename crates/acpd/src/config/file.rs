@@ -177,6 +177,10 @@ impl<'t> Check<'_, 't> {
     fn hosts(&self, hosts: &BTreeMap<String, Host>) {
         for (name, span) in self.names("hosts") {
             let is_plain = self.is_plain_name(&name, &span, "a host");
+            if ["all", "here"].contains(&name.as_str()) {
+                let hint = "give the machine another name";
+                self.mistake(&span, format!("`{name}` cannot be the name of a host"), hint);
+            }
             let Some(host) = hosts.get(&name).filter(|_| is_plain) else { continue };
             for there in host.map.values().filter(|there| there.starts_with('~')) {
                 let hint = "it is not known here where your home is there: write the whole path";

@@ -1,37 +1,51 @@
 //! Commands for the daemon of another machine. The test plays ssh: it runs the command in another
 //! home.
 
+use std::collections::BTreeSet;
 use std::fs;
 
-use acpd_test::harness::{Config, TestEnv, until};
+use acpd_test::harness::{Config, Screen, TestEnv, until};
+use serde_json::Value;
 
 use crate::{echo, home, home_with};
 
-/// A home without agents, with an ssh that leads to `far`. That writes the pid of each relay.
-fn near(far: &TestEnv, host: &str) -> TestEnv {
-    let near = home_with(&Config::new([]).tables(host));
-    let variables = ["RUNTIME", "STATE", "CONFIG"].map(|name| {
-        format!(
-            "ACPD_{name}_DIR={}",
-            far.path(&name.to_lowercase().replace("runtime", "run")).display()
-        )
+/// A home with an ssh that leads to others by their destination, and writes the pid of each relay.
+fn near(far: &[(&str, &TestEnv)], config: Config) -> TestEnv {
+    let near = home_with(&config);
+    let cases = far.iter().map(|(destination, far)| {
+        let variables = ["RUNTIME", "STATE", "CONFIG"].map(|name| {
+            let folder = name.to_lowercase().replace("runtime", "run");
+            format!("ACPD_{name}_DIR={}", far.path(&folder).display())
+        });
+        let home = far.path("home").display().to_string();
+        format!("{destination}) set -- \"$3\" HOME='{home}' {} ;;\n", variables.join(" "))
     });
-    let acpctl = far.program("acpctl");
+    let acpctl = near.program("acpctl");
     near.install(
         "ssh",
         &format!(
             "while [ \"$1\" != -- ]; do shift; done\n\
-             [ \"$2\" = me@box ] || {{ echo \"ssh: $2: no such host\" >&2; exit 255; }}\n\
+             case \"$2\" in\n{}\
+             hangs) exec sleep 100 ;;\n\
+             *) echo \"ssh: $2: no such host\" >&2; exit 255 ;;\nesac\n\
              echo $$ >> '{}'\n\
              echo 'Welcome to the box'\n\
-             cd / && exec env -i HOME='{}' PATH='{}:/usr/bin:/bin' SHLVL=1 {} sh -c \"$3\"",
+             far=$1; shift\n\
+             cd / && exec env -i \"$@\" PATH='{}:/usr/bin:/bin' SHLVL=1 sh -c \"$far\"",
+            cases.collect::<String>(),
             near.path("relays").display(),
-            far.path("home").display(),
             acpctl.parent().expect("its folder").display(),
-            variables.join(" "),
         ),
     );
     near
+}
+
+fn relays_end(near: &TestEnv) {
+    until("the end of all relays", || {
+        let mut relays = fs::read_to_string(near.path("relays")).ok()?;
+        relays.retain(|c| c.is_ascii_digit() || c == '\n');
+        relays.lines().all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap_or(true)).then_some(())
+    });
 }
 
 const BOX: &str = "[hosts.box]\nssh = \"me@box\"\n";
@@ -46,7 +60,7 @@ fn an_agent_on_another_machine_works_as_one_here_and_outlives_the_connection() {
     let work = far.work("main").display().to_string();
     let map =
         format!("{BOX}start = true\nmap = {{ \"/\" = \"/nowhere\", \"NEAR\" = \"{work}\" }}\n");
-    let near = near(&far, &map);
+    let near = near(&[("me@box", &far)], Config::new([]).tables(&map));
     near.write_config(&map.replace("NEAR", &near.work("main").display().to_string()));
 
     // The daemon is started there, in the same place of the tree.
@@ -68,17 +82,13 @@ fn an_agent_on_another_machine_works_as_one_here_and_outlives_the_connection() {
     assert_eq!(lines, ["line 1", "line 2", "line 1", "line 2"]);
     assert!(!near.socket().exists(), "nothing is started here");
     far.acpctl(&["daemon", "stop"]).success();
-    until("the end of all relays", || {
-        let mut relays = fs::read_to_string(near.path("relays")).ok()?;
-        relays.retain(|c| c.is_ascii_digit() || c == '\n');
-        relays.lines().all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap_or(true)).then_some(())
-    });
+    relays_end(&near);
 }
 
 #[test]
 fn what_keeps_a_command_from_another_machine_is_told() {
     let far = home([echo()]);
-    let near = near(&far, BOX);
+    let near = near(&[("me@box", &far)], Config::new([]).tables(BOX));
     let cases: [(&[&str], i32, &[&str]); 4] = [
         (&["--host", "box", "ps"], 3, &["acpd is not running on `box`", "start = true"]),
         (&["--host", "other", "ps"], 1, &["`other`: ssh: other: no such host", "ssh other"]),
@@ -93,4 +103,57 @@ fn what_keeps_a_command_from_another_machine_is_told() {
     let done = near.acpctl_command(&["ps"]).env("ACPCTL_HOST", "box").output().expect("ps");
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(said.contains(&format!("pid {}", far.daemon_pid())), "{done:?}");
+}
+
+#[test]
+fn sessions_of_all_machines_are_in_one_list() {
+    let far = [home([echo()]), home([echo()])];
+    let hosts = format!("{BOX}[hosts.pc]\nssh = \"me@pc\"\n");
+    let config = |more: &str| Config::new([echo()]).tables(&format!("{hosts}{more}"));
+    let dead = "[hosts.dead]\n";
+    let unreachable = config(&format!("{dead}[hosts.late]\nssh = \"hangs\"\n"));
+    let near = near(&[("me@box", &far[0]), ("me@pc", &far[1])], unreachable);
+    for home in far.iter().chain([&near]) {
+        home.acpctl(&["run", "-s", "main", "one"]).success();
+    }
+
+    let all = near.json(&["--host", "all", "ps"]);
+    let names = |list: &Value| -> BTreeSet<String> {
+        let rows = list["sessions"].as_array().expect("sessions").iter();
+        rows.map(|row| row["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(names(&all), ["main", "box/main", "pc/main"].map(str::to_owned).into());
+    let errors = all["hosts"].as_array().expect("hosts").iter();
+    let errors: Vec<_> = errors.filter_map(|host| host["error"].as_str()).collect();
+    assert_eq!(errors.len(), 2, "{all}");
+    assert!(errors[0].contains("ssh: dead: no such host"), "{errors:?}");
+    assert!(errors[1].contains("`late`"), "{errors:?}");
+    near.configure(&config(dead));
+    let shown = near.acpctl(&["--host", "all", "ps"]).success();
+    assert!(shown.stdout().contains("\nbox/main  box/echo"), "{}", shown.stdout());
+    let mut top = Screen::start(near.acpctl_command(&["--host", "all", "top"]), (100, 24));
+    top.sees("box/main");
+    top.sees("not reachable: dead");
+    top.types("q");
+    assert!(top.ends().success());
+
+    // A name of another machine works as any name.
+    let mut asked = near.spawn_acpctl(&["run", "-s", "box/asks", "[ask]"]);
+    far[0].wait_questions();
+    let open = near.json(&["--host", "all", "pending"]);
+    let id = open["interactions"][0]["id"].as_str().expect("an id");
+    assert!(id.starts_with("box/"), "{id}");
+    near.acpctl(&["allow", id]).success();
+    asked.finish().success();
+    let waited = near.acpctl(&["wait", "box/asks", "main", "pc/main"]).success();
+    let waited: BTreeSet<_> = waited.stdout().lines().collect();
+    assert_eq!(waited, ["box/asks end_turn", "main end_turn", "pc/main end_turn"].into());
+    near.acpctl(&["session", "rm", "--yes", "pc/main"]).success();
+    assert_eq!(names(&near.json(&["--host", "all", "ps"])).len(), 3);
+    near.acpctl(&["session", "rename", "main", "box/main"]).success();
+    let shown = near.json(&["session", "show", "/box/main"]);
+    assert_eq!((&shown["name"], &shown["agent"]), (&"/box/main".into(), &"echo".into()));
+    near.acpctl(&["attach", "box/none"]).code(3).explains(&["box/none"]);
+    near.acpctl(&["--host", "all", "gc"]).code(2).explains(&["--host all", "box/main"]);
+    relays_end(&near);
 }

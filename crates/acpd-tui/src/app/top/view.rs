@@ -115,7 +115,13 @@ fn head(state: &AppState, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect)
             Text::of(Role::Warning, "acpd is not running, reconnecting")
         }
         Presence::There | Presence::AwaySince(_) => {
-            Text::of(Role::Dim, state.today.words().unwrap_or_default())
+            let hosts = state.fleet.watched.hosts.iter().filter(|host| host.error.is_some());
+            let away: Vec<_> = hosts.map(|host| Text::from(&host.name)).collect();
+            if away.is_empty() {
+                Text::of(Role::Dim, state.today.words().unwrap_or_default())
+            } else {
+                Text::of(Role::Warning, text!("not reachable: {}", Text::join(away, ", ")))
+            }
         }
         Presence::Stopped => Text::of(Role::Bad, state.start_hint(KeyPlace::Top)),
         Presence::Gone(why) => Text::of(Role::Bad, why),
