@@ -427,6 +427,9 @@ pub struct SessionInfo {
     /// Title of the session: the user's, else the agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<Untrusted>,
+    /// Labels of the session, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<Untrusted>,
     /// Working directory of the session.
     pub cwd: Untrusted,
     /// The session whose agent created this one, if an agent did. It may be deleted by now.

@@ -42,7 +42,7 @@ pub struct ClientMeta {
     pub tool: bool,
 }
 
-/// `_meta._acpd` of a client's `session/new`.
+/// `_meta._acpd` of a client's `session/new`; `name` and `labels` also of its `session/fork`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct NewSessionMeta {
@@ -55,6 +55,10 @@ pub struct NewSessionMeta {
     /// The session whose agent creates this one, by acpd's number for a tool of that session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<u64>,
+    /// Labels of the new session, as in `_acpd/session/label`. Absent: none, or those of the session
+    /// that is forked. A session that `reuse` continues keeps its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Vec<String>>,
 }
 
 /// `_meta._acpd` of a client's `session/prompt`.

@@ -13,9 +13,9 @@ use crate::{
     AgentInfo, AgentList, AgentNotice, AgentRef, AnswerParams, AnswerResult, Answered,
     AttachParams, AttachResult, AuthChanged, CancelParams, CancelResult, CaughtUp, Changed,
     DaemonRestartParams, DaemonStopParams, Empty, ForgetParams, GcParams, GcResult,
-    InteractionList, LogLevel, LogLevelParams, LogParams, LogResult, McpCallParams, McpServerList,
-    Metrics, MoveParams, PermissionDecided, PolicyList, PolicyTestParams, PromptQueued,
-    PromptRepeated, QuestionAnswered, QueueEditParams, QueueInfo, QueueMoveParams,
+    InteractionList, LabelParams, LogLevel, LogLevelParams, LogParams, LogResult, McpCallParams,
+    McpServerList, Metrics, MoveParams, PermissionDecided, PolicyList, PolicyTestParams,
+    PromptQueued, PromptRepeated, QuestionAnswered, QueueEditParams, QueueInfo, QueueMoveParams,
     QueueRemoveParams, Received, RemoveParams, RemoveResult, RenameParams, ReseedParams,
     RestartParams, Restored, SearchParams, SearchResult, SessionGone, SessionInfo, SessionList,
     SessionListParams, SessionNotice, SessionRef, SessionsExpired, Skipped, StateChanged, Status,
@@ -132,6 +132,8 @@ methods! {
     SESSION_RENAME = "_acpd/session/rename", RenameParams => SessionInfo, Once, Refused("rename a session"), Some(Prompt);
     /// Gives a session a title that wins over the agent's, or removes it.
     SESSION_TITLE = "_acpd/session/title", TitleParams => SessionInfo, Once, Refused("rename a session"), Some(Prompt);
+    /// Adds and removes labels of a session. Error: `invalid`.
+    SESSION_LABEL = "_acpd/session/label", LabelParams => SessionInfo, Once, Refused("label a session"), Some(Prompt);
     /// Changes the directory of a session, where it is then restored. Errors: `session_blocked`
     /// during a turn, `name_taken`, `invalid`.
     SESSION_MOVE = "_acpd/session/move", MoveParams => SessionInfo, Once, Refused("move a session"), None;

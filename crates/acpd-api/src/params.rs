@@ -159,6 +159,9 @@ pub struct SessionListParams {
     /// Restricts the result to sessions whose name or id begins with this text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub begins: Option<String>,
+    /// Restricts the result to sessions that have all these labels.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
     /// Restricts the result to sessions that had a prompt.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub used: bool,

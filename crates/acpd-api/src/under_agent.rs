@@ -82,6 +82,7 @@ pub const FLAGS: &[(&str, UnderAgent)] = &[
     ("name", Allowed),
     ("reuse", Allowed),
     ("parent", OwnSessions("begin sessions for a session of another agent")),
+    ("labels", Allowed),
     ("after", Allowed),
     ("permissions", Refused("answer questions of agents beforehand")),
     ("inPlaceOf", Refused("change prompts that wait")),

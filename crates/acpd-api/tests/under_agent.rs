@@ -75,7 +75,12 @@ fn every_flag_is_in_the_list() {
         place: Some(String::new()),
         tool: true,
     };
-    let new = NewSessionMeta { name: Some("n".to_owned()), reuse: true, parent: Some(1) };
+    let new = NewSessionMeta {
+        name: Some("n".to_owned()),
+        reuse: true,
+        parent: Some(1),
+        labels: Some(Vec::new()),
+    };
     let prompt = PromptMeta {
         permissions: Some("allow".to_owned()),
         in_place_of: Some(1),

@@ -14,6 +14,7 @@ fn session(id: &str) -> SessionInfo {
         agent: "demo".into(),
         name: None,
         title: None,
+        labels: Vec::new(),
         cwd: "/src".into(),
         parent: None,
         state: SessionState::Live,

@@ -1,7 +1,9 @@
+use std::collections::BTreeSet;
+
 use acp_wire::acp::SessionParams;
 use acp_wire::bound::LONGEST_PATH;
 use acp_wire::{clipped, locate, remove_member};
-use acpd_api::{ArchiveFilter, NAMESPACE};
+use acpd_api::{ArchiveFilter, LABEL_BYTES, MAX_LABELS, NAMESPACE, is_label};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -99,6 +101,28 @@ pub(crate) fn valid_name(name: &str) -> Result<(), Fault> {
         ));
     }
     Ok(())
+}
+
+/// Returns the set of labels that a session will have.
+///
+/// # Errors
+/// When one of them is invalid, or they are too many.
+pub(crate) fn valid_labels(
+    labels: impl IntoIterator<Item = String>,
+) -> Result<BTreeSet<String>, Fault> {
+    let labels: BTreeSet<String> = labels.into_iter().collect();
+    if let Some(bad) = labels.iter().find(|label| !is_label(label)) {
+        let text = format!("`{}` is not a label", clipped(bad, 100));
+        return Err(Fault::invalid(text).hint(format!(
+            "a label has 1 to {LABEL_BYTES} ASCII letters, digits and `._:=/-`, and does not begin \
+             with `-`"
+        )));
+    }
+    if labels.len() > MAX_LABELS {
+        let text = format!("a session has at most {MAX_LABELS} labels, not {}", labels.len());
+        return Err(Fault::invalid(text).hint("leave some out, or remove others first"));
+    }
+    Ok(labels)
 }
 
 /// # Errors

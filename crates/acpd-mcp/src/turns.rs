@@ -308,8 +308,8 @@ fn make_session(
 ) -> Result<SessionInfo, Failure> {
     let meta = NewSessionMeta {
         name: Some(request.name.clone()),
-        reuse: false,
         parent: request.own.as_ref().map(|(number, _)| *number),
+        ..NewSessionMeta::default()
     };
     let params = json!({"cwd": request.cwd, "mcpServers": [], "_meta": {NAMESPACE: meta}});
     let session = |session| SessionRef { session, ..SessionRef::default() };

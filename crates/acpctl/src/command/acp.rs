@@ -255,7 +255,8 @@ struct Rewriter {
 impl Rewriter {
     fn new(args: &Acp, here: Option<String>, first: First, resumed: Arc<Resumed>) -> Rewriter {
         let session = args.session.clone().map(|name| {
-            let meta = NewSessionMeta { name: Some(name), reuse: true, parent: None };
+            let meta =
+                NewSessionMeta { name: Some(name), reuse: true, ..NewSessionMeta::default() };
             json!(meta).to_string()
         });
         let agent = match &first {

@@ -207,6 +207,8 @@ pub struct SessionRow {
     pub title: Option<String>,
     /// Title from the user, which replaces the agent's.
     pub own_title: Option<String>,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub labels: BTreeSet<String>,
     /// Merged members of all `session_info_update` patches, without the title (JSON object).
     pub info: Option<String>,
     pub archived: bool,

@@ -1,5 +1,7 @@
 //! Purpose of a request to an agent, with the data for its answer.
 
+use std::collections::BTreeSet;
+
 use acpd_api::ArchiveFilter;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -237,6 +239,8 @@ pub struct NewSession {
     #[serde(rename = "sender")]
     pub to: Requester,
     pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub labels: BTreeSet<String>,
     pub cwd: String,
     /// Params from the client, with its `_acpd` members. May hold secrets, like its outbox row.
     #[serde(with = "text")]

@@ -458,6 +458,7 @@ impl Session {
             agent: self.row.agent.clone().into(),
             name: self.row.name.clone().map(Into::into),
             title: self.row.shown_title().map(Into::into),
+            labels: self.row.labels.iter().map(Into::into).collect(),
             cwd: self.row.cwd.clone().into(),
             parent: self.kin.parent.clone(),
             state: self.api_state(),

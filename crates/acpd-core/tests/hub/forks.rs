@@ -306,7 +306,8 @@ fn who_may_not_fork_is_told_why() {
 fn a_fork_that_is_refused_for_old_credentials_goes_to_the_next_process() {
     let (mut bench, a) = spoken();
     bench.feed_process(HostEvent::CredentialsGood { left: 0 });
-    let first = forking(&mut bench, a, "f", json!({"_meta":{"_acpd":{"name":"n"}}}));
+    let meta = json!({"_meta":{"_acpd":{"name":"n","labels":["l"]}}});
+    let first = forking(&mut bench, a, "f", meta);
     bench.agent_refuses(&first, -32000);
     bench.agent_dies();
     let heard = bench.heard();
@@ -316,7 +317,24 @@ fn a_fork_that_is_refused_for_old_credentials_goes_to_the_next_process() {
     assert_eq!(again["params"], first["params"]);
     bench.agent_answers(&again, &json!({"sessionId":"t"}));
     assert_eq!(bench.answer(a, "f")["result"]["sessionId"], "t");
-    assert_eq!(fork_row(&bench).1.name.as_deref(), Some("n"));
+    let row = fork_row(&bench).1;
+    assert_eq!((row.name.as_deref(), &row.labels), (Some("n"), &["l".to_owned()].into()));
+}
+
+#[test]
+fn fork_keeps_labels_unless_it_is_given_others() {
+    for (more, kept) in [
+        (json!({}), vec!["a", "b"]),
+        (json!({"_meta":{"_acpd":{"labels":["c"]}}}), vec!["c"]),
+        (json!({"_meta":{"_acpd":{"labels":[]}}}), vec![]),
+    ] {
+        let (mut bench, a) = spoken();
+        let params = json!({"ref":{"session":"s"},"add":["b","a"]});
+        bench.ask(a, "l", "_acpd/session/label", &params);
+        let request = forking(&mut bench, a, "f", more);
+        bench.agent_answers(&request, &json!({"sessionId":"t"}));
+        assert_eq!(Vec::from_iter(&fork_row(&bench).1.labels), kept);
+    }
 }
 
 #[test]

@@ -109,12 +109,13 @@ fn outcome(line: &str) -> String {
 }
 
 /// Decisions of the person, which no client under an agent may change.
-type Decided = (Vec<(SessionKey, Option<String>, Option<String>, String, bool)>, Vec<i64>);
+type Decided = (Vec<(SessionKey, [Option<String>; 2], BTreeSet<String>, String, bool)>, Vec<i64>);
 
 fn decided(bench: &Bench) -> Decided {
     let sessions = bench.snapshot.sessions.iter().map(|(key, state)| {
         let row = &state.row;
-        (*key, row.name.clone(), row.own_title.clone(), row.cwd.clone(), row.archived)
+        let names = [row.name.clone(), row.own_title.clone()];
+        (*key, names, row.labels.clone(), row.cwd.clone(), row.archived)
     });
     (sessions.collect(), bench.snapshot.remembered.keys().copied().collect())
 }

@@ -21,6 +21,7 @@ mod gaps;
 mod hooks;
 mod inputs;
 mod kin;
+mod labels;
 mod leftovers;
 mod limits;
 mod malformed;

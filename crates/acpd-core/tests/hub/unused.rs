@@ -56,14 +56,19 @@ fn an_unused_session_is_listed_to_who_made_it_and_while_somebody_has_it_open() {
 }
 
 #[test]
-fn a_session_with_a_name_is_listed_and_kept_though_nobody_used_it() {
-    let (mut bench, maker) = Bench::begun();
-    let other = bench.plain();
-    bench.ask(maker, 1, "_acpd/session/rename", &json!({"ref":{"session":"s"},"name":"later"}));
-    bench.leave(maker);
-    assert_eq!(listed(&mut bench, other), ["s"]);
-    bench.pass(100 * HOUR);
-    assert_eq!(listed(&mut bench, other), ["s"]);
+fn a_session_with_a_name_or_a_label_is_listed_and_kept_though_nobody_used_it() {
+    for (method, member, value) in [
+        ("_acpd/session/rename", "name", json!("later")),
+        ("_acpd/session/label", "add", json!(["a"])),
+    ] {
+        let (mut bench, maker) = Bench::begun();
+        let other = bench.plain();
+        bench.ask(maker, 1, method, &json!({"ref":{"session":"s"},member:value}));
+        bench.leave(maker);
+        assert_eq!(listed(&mut bench, other), ["s"]);
+        bench.pass(100 * HOUR);
+        assert_eq!(listed(&mut bench, other), ["s"]);
+    }
 }
 
 #[test]

@@ -97,11 +97,14 @@ fn a_watcher_knows_what_somebody_who_asks_is_told() {
     let mut early = Watcher::new(&mut bench);
     let (client, prompt) = bench.running("s", "go");
     let mut late = Watcher::new(&mut bench);
-    let steps: [&dyn Fn(&mut Bench); 8] = [
+    let steps: [&dyn Fn(&mut Bench); 9] = [
         &|bench| bench.chunk("s", "hello"),
         &|bench| asks(bench, 7, &run("make")),
         &|bench| {
             drop(call(bench, "_acpd/session/rename", &json!({"ref":{"session":"s"},"name":"fix"})));
+        },
+        &|bench| {
+            drop(call(bench, "_acpd/session/label", &json!({"ref":{"session":"s"},"add":["a"]})));
         },
         &|bench| drop(answer(bench, &json!({"kind":"allow"}))),
         &|bench| bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"})),

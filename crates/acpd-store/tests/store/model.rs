@@ -208,10 +208,11 @@ fn agent_id() -> impl Strategy<Value = String> {
 
 fn asked() -> impl Strategy<Value = Purpose> {
     let notices = || vec(text(), 0..3);
-    let created = (sender(), option::of(text()), text(), text(), notices()).prop_map(
-        |(sender, name, cwd, params, notices)| {
+    let labels = || btree_set(text(), 0..3);
+    let created = (sender(), option::of(text()), labels(), text(), text(), notices()).prop_map(
+        |(sender, name, labels, cwd, params, notices)| {
             let (to, params) = (sender.into(), params.into());
-            Purpose::NewSession(NewSession { to, name, cwd, params, notices, fork: None })
+            Purpose::NewSession(NewSession { to, name, labels, cwd, params, notices, fork: None })
         },
     );
     let relayed = (sender(), option::of(session()), text(), option::of(text())).prop_map(
@@ -251,14 +252,15 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
     let restore = select(vec![RestoreLevel::Exact, RestoreLevel::Reseeded]);
     let ids = (session(), text(), text(), bytes());
     let state = (option::of(host()), rest, option::of(text()), option::of(restore));
-    let tools = (btree_set(text(), 0..3), btree_map(text(), child(), 0..3));
+    let sets = [btree_set(text(), 0..3), btree_set(text(), 0..3)];
+    let tools = (sets, btree_map(text(), child(), 0..3));
     let facts = (btree_map(text(), text(), 0..3), tools, used());
     let numbers = (any::<u64>(), any::<bool>(), option::of(time()));
     (ids, state, facts, numbers).prop_map(
         |(
             (key, agent, public_id, params),
             (host, rest, reason, restore),
-            (options, (open_tools, children), usage),
+            (options, ([open_tools, labels], children), usage),
             (last_prompt, archived, removed),
         )| SessionRow {
             key,
@@ -271,6 +273,7 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
             restore,
             options,
             open_tools,
+            labels,
             children,
             usage,
             last_prompt,

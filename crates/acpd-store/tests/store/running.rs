@@ -1,6 +1,6 @@
 //! A store that runs, and samples of what goes into it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -202,6 +202,7 @@ pub(crate) fn asked(id: u64, host: u64, params: &str) -> Record {
     let what = Purpose::NewSession(NewSession {
         to: Some(sender("token-1", "\"a\"")).into(),
         name: None,
+        labels: BTreeSet::new(),
         cwd: "/src".to_owned(),
         params: params.to_owned().into(),
         fork: None,

@@ -189,6 +189,9 @@ fn sessions(out: &mut String, snapshot: &Snapshot) -> fmt::Result {
         let row = &state.row;
         writeln!(out, "session {key} {:?} {:?} {:?}", row.agent, row.public_id, row.agent_id)?;
         writeln!(out, " names {:?} {:?} {:?}", row.name, row.title, row.own_title)?;
+        if !row.labels.is_empty() {
+            writeln!(out, " labels {:?}", row.labels)?;
+        }
         writeln!(out, " begins {:?} {:?} {:?}", row.cwd, row.params, row.client_meta)?;
         let (host, rest) = (row.host.map(|host| host.0), dormant_word(row.rest));
         writeln!(out, " stands {host:?} {rest} {:?} {}", row.reason, json!(row.restore))?;
@@ -220,10 +223,10 @@ fn purpose(asked: &Purpose) -> String {
     match asked {
         Purpose::Initialize => "initialize".to_owned(),
         Purpose::NewSession(new) => {
-            let NewSession { to, name, cwd, notices, .. } = new;
+            let NewSession { to, name, labels, cwd, notices, .. } = new;
             let params = text(&new.params);
             let fork = new.fork.as_ref().map(|fork| (fork.session.0, fork.head, fork.prompts));
-            format!("new {} {name:?} {cwd:?} {params:?} {fork:?} {notices:?}", from(to))
+            format!("new {} {name:?} {labels:?} {cwd:?} {params:?} {fork:?} {notices:?}", from(to))
         }
         Purpose::Adopt(adoption) => {
             let params = text(&adoption.params);

@@ -47,6 +47,7 @@ impl Hub {
                     filter.agent.as_ref().is_none_or(|agent| row.agent == *agent)
                         && filter.archived.unwrap_or_default().takes(row.archived)
                         && filter.cwd.as_ref().is_none_or(|cwd| row.cwd == *cwd)
+                        && filter.labels.iter().all(|label| row.labels.contains(label))
                         && filter.begins.as_ref().is_none_or(|text| row.begins(text))
                         && (row.prompts > 0 || !filter.used)
                 };
@@ -68,6 +69,7 @@ impl Hub {
                 self.check_idle(self.session(key).slot);
             }
             method::SESSION_RENAME => self.serve(asked, Hub::session_rename)?,
+            method::SESSION_LABEL => self.serve(asked, Hub::session_label)?,
             method::SESSION_TITLE => {
                 self.serve(asked, |hub, TitleParams { session, title }| {
                     let key = hub.resolve(&session)?;

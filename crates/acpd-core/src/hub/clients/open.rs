@@ -12,7 +12,7 @@ use crate::hub::Hub;
 use crate::hub::clients::attach::ignored_servers;
 use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::ReadStyle;
-use crate::params::{bounded, own_meta, read_opening, valid_name};
+use crate::params::{bounded, own_meta, read_opening, valid_labels, valid_name};
 use crate::process::slot::{Asker, WaitFor};
 use crate::profile::ClosedBy;
 use crate::record::{Dormant, NewSession};
@@ -164,6 +164,7 @@ impl Hub {
     ) -> Result<(), Fault> {
         let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
         let (cwd, meta, mut params): (_, NewSessionMeta, _) = read_opening(raw)?;
+        let labels = valid_labels(meta.labels.unwrap_or_default())?;
         if let Some(name) = &meta.name {
             valid_name(name)?;
             if let Some(key) = self.sessions.by_name(profile, &cwd, name) {
@@ -182,7 +183,7 @@ impl Hub {
             params = with_parent(&params, &self.parent_for(parent)?);
         }
         let (name, notices) = (meta.name, Vec::new());
-        let new = NewSession { to: to.clone(), name, cwd, params, notices, fork: None };
+        let new = NewSession { to: to.clone(), name, labels, cwd, params, notices, fork: None };
         self.open_at_agent(profile, to, WaitFor::New(new))
     }
 

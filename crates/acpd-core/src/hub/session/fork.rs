@@ -65,7 +65,7 @@ impl Hub {
 
     /// Queues a fork for the next process that a restarting process has refused.
     pub(crate) fn fork_again(&mut self, new: NewSession) {
-        let NewSession { to, name, params, fork, .. } = new;
+        let NewSession { to, name, labels, params, fork, .. } = new;
         let key = fork.map(|point| point.session).filter(|key| self.sessions.contains_key(key));
         let Some(key) = key else { return self.refuse(&to, &renewed_fault()) };
         let id = json!(self.session(key).row.public_id).to_string();
@@ -74,6 +74,8 @@ impl Hub {
             let name = json!(name).to_string();
             params = set_member(&params, &["_meta", NAMESPACE, "name"], name.as_bytes());
         }
+        let labels = json!(labels).to_string();
+        params = set_member(&params, &["_meta", NAMESPACE, "labels"], labels.as_bytes());
         let (method, line) =
             ("session/fork", build::request(&to.id, "session/fork", &raw(&params)));
         self.session_mut(key).waiting.push(Relayed { to, method: method.to_owned(), line });

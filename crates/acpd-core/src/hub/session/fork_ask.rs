@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
-use crate::params::{raw, read_opening, valid_name};
+use crate::params::{raw, read_opening, valid_labels, valid_name};
 use crate::record::{NewSession, Purpose};
 
 impl Hub {
@@ -17,7 +17,7 @@ impl Hub {
         to: &Requester,
         asked: &RawValue,
     ) -> Result<NewSession, Fault> {
-        let (cwd, NewSessionMeta { name, .. }, params) = read_opening(asked)?;
+        let (cwd, NewSessionMeta { name, labels, .. }, params) = read_opening(asked)?;
         let session = self.session(key);
         let agent = &session.row.agent;
         if let Some(name) = &name {
@@ -25,6 +25,10 @@ impl Hub {
             let free = self.name_is_free(agent, &cwd, name, None);
             free.map_err(|fault| fault.hint("choose another name"))?;
         }
+        let labels = match labels {
+            Some(labels) => valid_labels(labels)?,
+            None => session.row.labels.clone(),
+        };
         let mut params = remove_member(&params, &["sessionId"]);
         // Missing members are those of the original session.
         let own = |member| {
@@ -41,6 +45,7 @@ impl Hub {
         Ok(NewSession {
             to: to.clone(),
             name,
+            labels,
             cwd,
             params,
             notices: Vec::new(),

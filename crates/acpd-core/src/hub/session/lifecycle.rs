@@ -303,12 +303,13 @@ impl Hub {
 }
 
 impl Session {
-    /// Returns whether nothing was said, and no client has named, titled or archived the session.
+    /// Returns whether nothing was said, and no client has named, titled, labelled or archived the
+    /// session.
     pub(crate) fn is_unused(&self) -> bool {
         let row = &self.row;
         let had_prompts = row.prompts > 0 || self.running.is_some() || !self.queue.is_empty();
         let had_words = row.heard || self.owes_summary();
-        let is_wanted = row.name.is_some() || row.own_title.is_some() || row.archived;
-        !had_prompts && !had_words && !is_wanted
+        let is_named = row.name.is_some() || row.own_title.is_some() || !row.labels.is_empty();
+        !had_prompts && !had_words && !is_named && !row.archived
     }
 }

@@ -49,9 +49,9 @@ impl Hub {
             Err(text) => return self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text)),
         };
         self.processes.on_success(&mut self.cx, slot, new.method());
-        let (agent_id, name) = (made.session_id.into_owned(), new.name);
+        let (agent_id, name, labels) = (made.session_id.into_owned(), new.name, new.labels);
         let (cwd, params) = (new.cwd, new.params);
-        let given = SessionRow { agent_id, name, cwd, params, ..SessionRow::default() };
+        let given = SessionRow { agent_id, name, cwd, params, labels, ..SessionRow::default() };
         let key = self.adopt_new(slot, new.to.client, given);
         if let Some(point) = &new.fork {
             self.begin_forked(key, point);

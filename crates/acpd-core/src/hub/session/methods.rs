@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use acp_wire::acp::Update;
 use acp_wire::{StateKey, str_at};
 use acpd_api::{
-    AttachParams, AttachResult, CancelParams, CancelResult, LogParams, RenameParams, SearchParams,
-    SessionInfo,
+    AttachParams, AttachResult, CancelParams, CancelResult, LabelParams, LogParams, RenameParams,
+    SearchParams, SessionInfo,
 };
 use serde_json::json;
 
@@ -23,7 +23,7 @@ use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::input::{LogPage, ReadStyle, Search, ToClient};
-use crate::params::{read, valid_name};
+use crate::params::{read, valid_labels, valid_name};
 use crate::record::Reads;
 use crate::record::{EventKind, Purpose, SET_TITLE};
 use crate::session::title::one_line;
@@ -116,6 +116,19 @@ impl Hub {
             }
         }
         self.session_mut(key).row.edit().name = params.name;
+        Ok(self.session_info(key))
+    }
+
+    pub(crate) fn session_label(&mut self, params: LabelParams) -> Result<SessionInfo, Fault> {
+        let LabelParams { session, add, remove } = params;
+        let key = self.resolve(&session)?;
+        let row = &mut self.session_mut(key).row;
+        let kept = row.labels.iter().filter(|label| !remove.contains(label)).cloned();
+        let labels =
+            valid_labels(kept.chain(add)).map_err(|fault| fault.session(&row.public_id))?;
+        if row.labels != labels {
+            row.edit().labels = labels;
+        }
         Ok(self.session_info(key))
     }
 
