@@ -246,6 +246,11 @@ impl World {
                 self.say(id, "session/close", json!({"sessionId":session}), leave)
             }
             5 => self.say(id, "_acpd/session/log", json!({"ref":reference}), Asked::Plain),
+            6 if self.rng.permille(500) => {
+                let [add, remove] = [4, 4].map(|most| [format!("l{}", self.rng.below(most))]);
+                let params = json!({"ref":reference,"add":add,"remove":remove});
+                self.say(id, method::SESSION_LABEL, params, Asked::Plain)
+            }
             6 => self.say(id, "_acpd/session/show", reference, Asked::Plain),
             7 => {
                 self.truth.hit("session moved");
