@@ -16,7 +16,7 @@ pub(crate) const SHORT_ID: usize = 8;
 const BRANCHES: [&str; 4] = ["", "└ ", "  └ ", "    └ "];
 
 /// Columns that may be dropped, the first one first.
-const DROPPED: [&str; 6] = ["PROMPTS", "USED", "DIRECTORY", "AGENT", "NOW", "TITLE"];
+const DROPPED: [&str; 7] = ["PROMPTS", "LABELS", "USED", "DIRECTORY", "AGENT", "NOW", "TITLE"];
 
 /// Returns sessions in the order of a tree, with their depth. A delegated session is below the
 /// session that it works for, or at the top if that is not listed.
@@ -56,8 +56,18 @@ pub(crate) fn table<'a>(
     let nested =
         if is_tree { tree(sessions) } else { sessions.into_iter().map(|one| (0, one)).collect() };
     let (depths, sessions): (Vec<usize>, Vec<&SessionInfo>) = nested.into_iter().unzip();
-    let titles =
-        ["SESSION", "AGENT", "STATE", "TURN", "NOW", "PROMPTS", "USED", "DIRECTORY", "TITLE"];
+    let titles = [
+        "SESSION",
+        "AGENT",
+        "STATE",
+        "TURN",
+        "NOW",
+        "PROMPTS",
+        "USED",
+        "DIRECTORY",
+        "LABELS",
+        "TITLE",
+    ];
     let ids: BTreeSet<&str> = sessions.iter().map(|session| session.session_id.raw()).collect();
     let name = |session: &SessionInfo| match (&session.name, width) {
         (None, Some(_)) => short_id(session, &ids),
@@ -79,6 +89,7 @@ pub(crate) fn table<'a>(
             text!("{}", session.prompts),
             human::ago(session.updated, now),
             human::directory(&session.cwd, home.as_deref()),
+            labels(session).unwrap_or_default(),
             about(session),
         ]
     };
@@ -88,6 +99,8 @@ pub(crate) fn table<'a>(
         .cut("NOW", Cut::End(16))
         .hide_if_empty("NOW")
         .cut("DIRECTORY", Cut::Middle(12))
+        .cut("LABELS", Cut::End(12))
+        .hide_if_empty("LABELS")
         .cut("TITLE", Cut::End(12))
         .drop(&DROPPED)
         .render(width)
@@ -120,6 +133,7 @@ pub(crate) fn card(session: &SessionInfo, now: u64) -> Text {
         ("session", Some((&session.session_id).into())),
         ("name", session.name.as_ref().map(Text::from)),
         ("title", session.title.as_ref().map(Text::from)),
+        ("labels", labels(session)),
         ("agent", Some((&session.agent).into())),
         ("directory", Some((&session.cwd).into())),
         ("state", Some(state)),
@@ -137,6 +151,12 @@ pub(crate) fn card(session: &SessionInfo, now: u64) -> Text {
     ];
     let rows = rows.into_iter().filter_map(|(key, value)| Some((key, value?)));
     key_values(&rows.collect::<Vec<_>>())
+}
+
+/// Returns the labels in one line, if there are any.
+pub(crate) fn labels(session: &SessionInfo) -> Option<Text> {
+    let labels: Vec<_> = session.labels.iter().map(Text::from).collect();
+    (!labels.is_empty()).then(|| Text::join(labels, ", "))
 }
 
 fn background(session: &SessionInfo) -> Option<Text> {
@@ -262,15 +282,28 @@ mod tests {
 
     use super::*;
 
+    fn session(id: &str, parent: Option<&str>) -> SessionInfo {
+        let parent = parent.map(|id| json!({"agent": "demo", "sessionId": id}));
+        let session = json!({"sessionId": id, "agent": "demo", "cwd": "/w", "parent": parent,
+            "state": "live", "turn": {"state": "idle", "since": 0}, "queued": 0, "clients": 0,
+            "prompts": 1, "seq": 4, "created": 0, "updated": 0});
+        serde_json::from_value(session).unwrap()
+    }
+
+    #[test]
+    fn labels_have_a_column_if_there_are_any_and_room_for_them() {
+        let mut one = session("a", None);
+        let is_shown =
+            |one: &SessionInfo, width| table([one], false, 0, width).to_string().contains("LABELS");
+        assert!(!is_shown(&one, None));
+        one.labels = vec!["team=infra".into(), "urgent".into()];
+        assert!(is_shown(&one, None) && is_shown(&one, Some(80)));
+        let narrow = table([&one], false, 0, Some(48)).to_string();
+        assert!(!narrow.contains("LABELS") && narrow.contains("DIRECTORY"), "{narrow}");
+    }
+
     #[test]
     fn in_a_tree_each_session_is_below_the_one_that_has_begun_it() {
-        let session = |id: &str, parent: Option<&str>| -> SessionInfo {
-            let parent = parent.map(|id| json!({"agent": "demo", "sessionId": id}));
-            let session = json!({"sessionId": id, "agent": "demo", "cwd": "/w", "parent": parent,
-                "state": "live", "turn": {"state": "idle", "since": 0}, "queued": 0, "clients": 0,
-                "prompts": 1, "seq": 4, "created": 0, "updated": 0});
-            serde_json::from_value(session).unwrap()
-        };
         let sessions = [
             session("deep", Some("helper")),
             session("helper", Some("lead")),

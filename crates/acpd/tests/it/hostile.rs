@@ -492,6 +492,8 @@ fn sessions(stage: &mut Stage) {
     stage.all(&["session", "search", "answer"]);
     stage.both(&["session", "search", "call"]);
     stage.both(&["session", "rename", "fix", &evil("name")]);
+    stage.both(&["session", "label", "fix", &evil("label")]);
+    stage.all(&["session", "label", "fix", "urgent"]);
     stage.both(&["session", "show", &evil("nobody")]);
     stage.both(&["session", "fork", "fix", "--name", "two"]);
     let dir = stage.env.work("elsewhere").display().to_string();

@@ -66,3 +66,47 @@ fn a_directory_reached_by_a_link_is_the_same_one() {
         assert_eq!(listed["sessions"][0]["cwd"], json!(real));
     }
 }
+
+/// Names of the sessions in a list.
+fn names(list: &Value) -> Vec<&str> {
+    let sessions = list["sessions"].as_array().expect("a list").iter();
+    let mut names: Vec<_> = sessions.map(|one| one["name"].as_str().expect("a name")).collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn labels_find_sessions_and_go_with_copies() {
+    let env = home([echo()]);
+    let run = |args: &[&str]| env.acpctl(&[&["run", "-N"], args].concat()).success();
+    run(&["-s", "fix", "--label", "team=infra", "say #one"]);
+    // This session exists.
+    run(&["-s", "fix", "--label", "urgent", "--label", "team=infra", "say #two"]);
+    run(&["-s", "other", "say #one"]);
+    env.kill_daemon();
+    let listed = env.json(&["session", "ls", "--label", "urgent", "--label", "team=infra"]);
+    assert_eq!(names(&listed), ["fix"]);
+    let nothing = env.acpctl(&["session", "ls", "--label", "urgen"]).success();
+    nothing.explains(&["no session matches"]);
+
+    env.acpctl(&["session", "fork", "fix", "--name", "copy"]).success();
+    let handoff = ["session", "handoff", "fix", "--to", "echo", "-s", "next", "--label", "taken"];
+    env.acpctl(&[&handoff[..], &["say #three"]].concat()).success();
+    assert_eq!(names(&env.json(&["session", "ls", "--label", "urgent"])), ["copy", "fix", "next"]);
+    assert_eq!(names(&env.json(&["session", "ls", "--label", "taken"])), ["next"]);
+
+    let label = |args: &[&str]| env.acpctl(&[&["session", "label"], args].concat());
+    label(&["fix", "v1.2", "--remove", "urgent"]).success().explains(&["team=infra, v1.2"]);
+    assert_eq!(label(&["fix"]).success().stdout(), "team=infra\nv1.2\n");
+    assert_eq!(env.json(&["session", "label", "other"]), json!([]));
+    let shown = env.acpctl(&["session", "show", "fix"]).success();
+    assert!(shown.stdout().contains("team=infra, v1.2"), "{shown:?}");
+    let table = env.acpctl(&["session", "ls"]).success();
+    assert!(table.stdout().contains("LABELS") && table.stdout().contains("team=infra, v1.2"));
+    label(&["copy", "--remove", "urgent", "--remove", "team=infra"]).success();
+    label(&["copy"]).success().explains(&["copy has no labels"]);
+
+    let refused = env.acpctl(&["run", "-N", "-s", "new", "--label", "a b", "say #one"]);
+    refused.code(2).explains(&["`a b` is not a label", "1 to 64 ASCII letters"]);
+    assert_eq!(names(&env.json(&["session", "ls"])), ["copy", "fix", "next", "other"]);
+}

@@ -23,8 +23,8 @@ use crate::ui::Ui;
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "\
-The transcript is that of `session export`: the last turns, up to 64 KiB. The old session stays. Without PROMPT, \
-stdin is read unless it is a terminal. Output and exit codes are those of `run`.";
+The transcript is that of `session export`: the last turns, up to 64 KiB. The old session stays, and the new one has \
+its labels. Without PROMPT, stdin is read unless it is a terminal. Output and exit codes are those of `run`.";
     "acpctl session handoff main --to codex 'finish it'" =>
         "Let another agent continue in the same directory",
     "acpctl session handoff main --to codex --all -s main-2" =>
@@ -78,8 +78,8 @@ pub(in crate::command) fn handoff(args: &Handoff, ui: &mut Ui) -> Result<ExitCod
     let mut turn = Turn::new(live, ui, &args.turn);
     turn.bind(Some(args.to.clone()), &cwd)?;
     let name = args.name.as_deref();
-    turn.session_id =
-        make(&mut turn, name, &cwd, &args.set_up)?.map_err(|error| CommandError::rpc(&error))?;
+    let made = make(&mut turn, name, &old.labels, &cwd, &args.set_up)?;
+    turn.session_id = made.map_err(|error| CommandError::rpc(&error))?;
     let handle = name.map_or_else(|| Untrusted::from(&turn.session_id), Untrusted::from);
     turn.ui.say(text!(
         "session {} of {}; continue with: acpctl run -s {} ...",

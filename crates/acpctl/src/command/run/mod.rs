@@ -93,7 +93,8 @@ pub(super) struct Run {
     sounds: Vec<PathBuf>,
     /// Send the prompt into the running turn. Without `--session` or `--continue`, the first PROMPT is the
     /// session: name, id or unique prefix.
-    #[arg(long, conflicts_with_all = ["detach", "thoughts", "json_stream", "yes", "deny", "model", "mode", "set"])]
+    #[arg(long, conflicts_with_all = ["detach", "thoughts", "json_stream", "yes", "deny", "model", "mode", "set",
+        "labels"])]
     steer: bool,
     /// Run the prompt at most once per key and session: a repeated command waits for the first turn or returns
     /// its outcome. Needs `-s` or `-r`.

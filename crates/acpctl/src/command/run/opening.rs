@@ -5,8 +5,8 @@ use std::path::Path;
 use acp_wire::ErrorObject;
 use acp_wire::acp::NewSessionResult;
 use acpd_api::{
-    AttachParams, AttachResult, NAMESPACE, NewSessionMeta, Reason, RemoveParams, Role, SessionInfo,
-    SessionRef, Status, StatusParams, Untrusted, escape, method,
+    AttachParams, AttachResult, LabelParams, NAMESPACE, NewSessionMeta, Reason, RemoveParams, Role,
+    SessionInfo, SessionRef, Status, StatusParams, Untrusted, escape, method,
 };
 use acpd_client::worktree::{Worktree, has_changes};
 use acpd_client::{Connection, error_data};
@@ -192,7 +192,7 @@ fn report_config(turn: &mut Turn<'_>, default_in: Option<&str>) -> Result {
 
 /// Begins a session, or joins one that another client has just begun with this name.
 fn begin(turn: &mut Turn<'_>, args: &Run, cwd: &str) -> Result<String> {
-    let error = match make(turn, args.session.as_deref(), cwd, &args.set_up)? {
+    let error = match make(turn, args.session.as_deref(), &[], cwd, &args.set_up)? {
         Ok(id) => return Ok(id),
         Err(error) => error,
     };
@@ -204,16 +204,21 @@ fn begin(turn: &mut Turn<'_>, args: &Run, cwd: &str) -> Result<String> {
     }
 }
 
-/// Creates and configures a session. Returns its id, or the error of the daemon or the agent.
+/// Creates and configures a session, with `labels` and those of the command line. Returns its id, or
+/// the error of the daemon or the agent.
 pub(super) fn make(
     turn: &mut Turn<'_>,
     name: Option<&str>,
+    labels: &[Untrusted],
     cwd: &str,
     wanted: &SetUp,
 ) -> Result<Result<String, ErrorObject>> {
     let mut params = json!({"cwd": cwd, "mcpServers": []});
-    if let Some(name) = name {
-        let meta = NewSessionMeta { name: Some(name.to_owned()), ..NewSessionMeta::default() };
+    let labels = labels.iter().map(|label| label.raw().to_owned()).chain(wanted.labels.clone());
+    let labels = Some(labels.collect::<Vec<_>>()).filter(|labels| !labels.is_empty());
+    let name = name.map(str::to_owned);
+    let meta = NewSessionMeta { name, labels, ..NewSessionMeta::default() };
+    if meta != NewSessionMeta::default() {
         params["_meta"] = json!({NAMESPACE: meta});
     }
     let result = match turn.try_call::<Box<RawValue>>("session/new", &params)? {
@@ -233,6 +238,11 @@ fn attach(turn: &mut Turn<'_>, session_id: &str, wanted: &SetUp) -> Result<Strin
     let params = AttachParams { session, after: None, role: Role::Controller };
     let AttachResult { session } = turn.call(method::SESSION_ATTACH, &params)?;
     turn.join(&session)?;
+    if !wanted.labels.is_empty() {
+        let (session, add) = (session.exactly(), wanted.labels.clone());
+        let params = LabelParams { session, add, ..LabelParams::default() };
+        let _: SessionInfo = turn.call(method::SESSION_LABEL, &params)?;
+    }
     set_up(turn, &session, wanted)?;
     Ok(session.session_id.into_raw())
 }
@@ -249,6 +259,9 @@ pub(super) struct SetUp {
     /// Set an option, like `session set`.
     #[arg(long, value_name = "OPTION=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
+    /// Add this label to the session that gets the prompt; may be repeated.
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
 }
 
 fn setting(text: &str) -> Result<(String, String), &'static str> {

@@ -12,8 +12,9 @@ use std::path::PathBuf;
 
 use acp_wire::acp::NewSessionResult;
 use acpd_api::{
-    ArchiveFilter, MoveParams, NAMESPACE, NewSessionMeta, RenameParams, ReseedParams, Role,
-    SessionInfo, SessionList, SessionListParams, SessionRef, SessionState, TitleParams, method,
+    ArchiveFilter, LabelParams, MoveParams, NAMESPACE, NewSessionMeta, RenameParams, ReseedParams,
+    Role, SessionInfo, SessionList, SessionListParams, SessionRef, SessionState, TitleParams,
+    method,
 };
 use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
@@ -24,7 +25,7 @@ use crate::args::Json;
 use crate::daemon::agent;
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::info::session::{card, table};
+use crate::info::session::{card, labels, table};
 use crate::live::Live;
 use crate::lookup::{Care, Which, find, or_last};
 use crate::text::{Text, text};
@@ -37,7 +38,7 @@ pub(super) enum SessionCommand {
     #[command(alias = "list")]
     #[command(after_long_help = examples!(
         "acpctl session ls --cwd . -a claude" => "List sessions of an agent in this directory",
-        "acpctl session ls -n 20" => "List the 20 sessions used last",
+        "acpctl session ls --label urgent" => "List sessions with a label",
         "acpctl session ls --archived" => "List archived sessions",
     ))]
     Ls {
@@ -47,6 +48,9 @@ pub(super) enum SessionCommand {
         /// Only sessions of this directory.
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         cwd: Option<PathBuf>,
+        /// Only sessions with this label; repeat it for sessions with all of several labels.
+        #[arg(long = "label", value_name = "LABEL")]
+        labels: Vec<String>,
         /// List archived sessions instead.
         #[arg(long)]
         archived: bool,
@@ -107,7 +111,26 @@ pub(super) enum SessionCommand {
         #[arg(long, conflicts_with = "title")]
         clear: bool,
     },
-    /// Copy a session with its history, and print the id of the copy.
+    /// Show the labels of a session, add some or remove some.
+    #[command(after_long_help = examples!(
+        "acpctl session label main urgent team=infra" => "Add two labels",
+        "acpctl session label main --remove urgent" => "Remove one",
+        "acpctl session label main" => "Print the labels, one per line",
+    ))]
+    Label {
+        #[command(flatten)]
+        which: Which,
+        /// Labels to add: 1 to 64 ASCII letters, digits and `._:=/-`, no `-` at the beginning. A session has at
+        /// most 16.
+        #[arg(value_name = "LABEL")]
+        add: Vec<String>,
+        /// Remove this label; may be repeated.
+        #[arg(long, value_name = "LABEL")]
+        remove: Vec<String>,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Copy a session with its history and labels, and print the id of the copy.
     #[command(after_long_help = examples!(
         "acpctl session fork main --name other" => "Try another way in a copy",
     ))]
@@ -179,14 +202,21 @@ pub(super) struct Show {
 
 pub(super) fn session(command: SessionCommand, ui: &mut Ui) -> Result {
     match command {
-        SessionCommand::Ls { agent, cwd, archived, all, limit, json } => {
+        SessionCommand::Ls { agent, cwd, labels, archived, all, limit, json } => {
             let cwd = cwd.map(|dir| ui.place_of(&dir)).transpose()?;
             let archived = match (archived, all) {
                 (true, _) => Some(ArchiveFilter::Only),
                 (_, true) => Some(ArchiveFilter::Include),
                 _ => None,
             };
-            let some = SessionListParams { agent, cwd, archived, limit, ..Default::default() };
+            let some = SessionListParams {
+                agent,
+                cwd,
+                labels,
+                archived,
+                limit,
+                ..SessionListParams::default()
+            };
             list(&some, json, ui)
         }
         SessionCommand::Show(Show { which, json }) => {
@@ -215,6 +245,7 @@ pub(super) fn session(command: SessionCommand, ui: &mut Ui) -> Result {
             };
             change(&which, Care::Guess, method::SESSION_TITLE, params, said, ui)
         }
+        SessionCommand::Label { which, add, remove, json } => label(&which, add, remove, json, ui),
         SessionCommand::Archive(which) => {
             let said =
                 |info: &SessionInfo| text!("{} is archived until its next prompt", info.handle());
@@ -266,6 +297,27 @@ fn list(params: &SessionListParams, json: Json, ui: &mut Ui) -> Result {
     let rows = if json.json { &[][..] } else { &list.sessions };
     let table = table(rows, false, human::now(), ui.out_width());
     ui.show_list(json.json, &list, nothing, table)
+}
+
+fn label(which: &Which, add: Vec<String>, remove: Vec<String>, json: Json, ui: &mut Ui) -> Result {
+    let mut connection = ui.door().connect()?;
+    let mut info = find(&mut connection, which, Care::Guess, ui)?;
+    let changes = !add.is_empty() || !remove.is_empty();
+    if changes {
+        let params = LabelParams { session: info.exactly(), add, remove };
+        info = connection.call(method::SESSION_LABEL, &params)?;
+    }
+    if json.json {
+        return Ok(ui.json(&info.labels)?);
+    }
+    match labels(&info) {
+        None => ui.done(text!("{} has no labels", info.handle())),
+        Some(labels) if changes => ui.done(text!("{} has the labels {}", info.handle(), labels)),
+        Some(_) => {
+            let lines = info.labels.iter().map(|label| text!("{}\n", label));
+            Ok(ui.print(lines.collect::<Text>())?)
+        }
+    }
 }
 
 fn fork(session: &Which, name: Option<String>, ui: &mut Ui) -> Result {
