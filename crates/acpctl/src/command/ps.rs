@@ -13,7 +13,7 @@ use crate::text::{Role, Text, text};
 use crate::ui::Ui;
 use crate::{human, info};
 
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "acpctl ps" => "Show active and last used sessions",
     "acpctl ps --watch" => "Update it until Ctrl-C",
@@ -26,6 +26,9 @@ pub(super) struct Ps {
     /// Show delegated sessions below the session that started them.
     #[arg(short, long, conflicts_with = "json")]
     tree: bool,
+    /// Only sessions with this label; repeat it for sessions with all of several labels.
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
     /// Update the output as it changes; with `--json`, print all rows and then each change as a line.
     #[arg(short, long)]
     watch: bool,
@@ -48,23 +51,28 @@ const STOPPED: &str = "acpd is not running. Start it: `acpctl daemon start`";
 
 pub(super) fn ps(args: Ps, ui: &mut Ui) -> Result {
     if args.watch {
-        return watch(args, ui);
+        return watch(&args, ui);
     }
     // JSON has all agents and sessions; the table only those that it shows.
     let params = StatusParams {
         in_use: !args.json.json,
-        recent: (!args.json.json && !args.all).then_some(RECENT),
+        recent: (!args.json.json && !args.all && args.labels.is_empty()).then_some(RECENT),
         ..StatusParams::default()
     };
-    let status = ui.door().connect()?.call(method::STATUS, &params)?;
-    let overview = overview(&status, args, human::now(), ui.out_width());
+    let mut status: Status = ui.door().connect()?.call(method::STATUS, &params)?;
+    status.sessions.retain(|session| has_all(session, &args.labels));
+    let overview = overview(&status, &args, human::now(), ui.out_width());
     ui.show(args.json.json, &status, overview)
 }
 
-fn watch(args: Ps, ui: &mut Ui) -> Result {
+fn watch(args: &Ps, ui: &mut Ui) -> Result {
     if !args.json.json && !ui.can_redraw() {
         return Err(CommandError::usage("`--watch` needs a terminal")
             .hint("`acpctl ps --watch --json` prints a line for each change"));
+    }
+    if args.json.json && !args.labels.is_empty() {
+        return Err(CommandError::usage("`--watch --json` reports all sessions")
+            .hint("leave out `--label`, and filter the lines"));
     }
     let mut known: Status = ui.door().connect()?.call(method::STATUS, &IN_USE)?;
     let mut rows = RowWatch::begin(ui)?;
@@ -112,7 +120,7 @@ fn watch(args: Ps, ui: &mut Ui) -> Result {
 }
 
 /// Draws the rows. They lack the agents' memory, which comes from `status`.
-fn frame(status: &Status, rows: &Watched, how: Ps, away: Option<&'static str>, ui: &Ui) -> Text {
+fn frame(status: &Status, rows: &Watched, how: &Ps, away: Option<&'static str>, ui: &Ui) -> Text {
     let with_memory = |agent: &AgentInfo| {
         let is_it = |known: &&AgentInfo| known.name == agent.name && known.pid == agent.pid;
         let known = status.agents.iter().find(is_it);
@@ -120,6 +128,7 @@ fn frame(status: &Status, rows: &Watched, how: Ps, away: Option<&'static str>, u
         AgentInfo { rss, processes, ..agent.clone() }
     };
     let mut sessions = rows.sessions.clone();
+    sessions.retain(|session| has_all(session, &how.labels));
     sessions.sort_by_key(|session| std::cmp::Reverse(session.updated));
     let agents = rows.agents.iter().map(with_memory).collect();
     let (daemon, hosts) = (status.daemon.clone(), rows.hosts.clone());
@@ -131,7 +140,7 @@ fn frame(status: &Status, rows: &Watched, how: Ps, away: Option<&'static str>, u
     }
 }
 
-fn overview(status: &Status, how: Ps, now: u64, width: Option<usize>) -> Text {
+fn overview(status: &Status, how: &Ps, now: u64, width: Option<usize>) -> Text {
     let mut text = info::daemon::line(&status.daemon, now);
     text += info::daemon::unreachable(&status.hosts);
     let agents: Vec<_> = status.agents.iter().filter(|agent| agent.is_in_use()).collect();
@@ -175,6 +184,10 @@ fn overview(status: &Status, how: Ps, now: u64, width: Option<usize>) -> Text {
     text
 }
 
+fn has_all(session: &SessionInfo, labels: &[String]) -> bool {
+    labels.iter().all(|label| session.labels.iter().any(|has| *has == **label))
+}
+
 fn is_active(session: &SessionInfo) -> bool {
     info::session::is_at_work(session)
         || matches!(session.state, SessionState::Restoring | SessionState::Blocked)
@@ -204,8 +217,9 @@ mod tests {
         }))
         .unwrap();
         let shown = |all| {
-            let how = Ps { all, tree: false, watch: false, json: Json { json: false } };
-            overview(&status, how, 100_000, None).to_string()
+            let (tree, watch, json) = (false, false, Json { json: false });
+            let how = Ps { all, tree, labels: Vec::new(), watch, json };
+            overview(&status, &how, 100_000, None).to_string()
         };
         let (some, all) = (shown(false), shown(true));
         let names = |text: &str| text.lines().filter(|line| line.starts_with("old-")).count();

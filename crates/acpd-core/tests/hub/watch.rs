@@ -75,6 +75,7 @@ fn asked(bench: &mut Bench) -> Watched {
         sessions: sessions.sessions,
         agents: serde_json::from_value(agents["agents"].clone()).expect("agents"),
         interactions: serde_json::from_value(interactions["interactions"].clone()).expect("a list"),
+        hosts: Vec::new(),
     }
 }
 
