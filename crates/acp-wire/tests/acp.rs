@@ -326,3 +326,15 @@ fn the_uri_of_a_file_begins_with_its_root_on_every_system() {
         assert_eq!(acp_wire::acp::file_uri(path), uri, "{path}");
     }
 }
+
+#[test]
+fn the_path_of_a_file_uri_is_decoded() {
+    let path = acp_wire::acp::file_uri_path;
+    let found = |path: &str, behind| Some((path.to_owned(), behind));
+    assert_eq!(path("file:///w/a%20b/%C3%BC%23.rs"), found("/w/a b/ü#.rs", ""));
+    assert_eq!(path("FILE://localhost/w/a?b=%20#L1:2"), found("/w/a", "?b=%20#L1:2"));
+    for other in ["file://server/a", "file:/a", "http://a/b", "file:///%E9", "/a", "f", "file://ü"]
+    {
+        assert_eq!(path(other), None, "{other}");
+    }
+}

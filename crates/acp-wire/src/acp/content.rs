@@ -1,6 +1,8 @@
 //! Content blocks of prompts, as acpd's programs write them.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use std::path::Path;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::Serialize;
 
 /// A content block of a prompt. Every agent takes texts and links; images are a capability.
@@ -49,6 +51,21 @@ pub fn file_uri(path: &str) -> String {
     };
     let parts: Vec<String> = rest.split('/').map(uri_part).collect();
     format!("file://{start}{}", parts.join("/"))
+}
+
+/// The path in the URI of a file of this machine, and the query or fragment that follows. `None` for
+/// other URIs, and for a path that is not UTF-8.
+pub fn file_uri_path(uri: &str) -> Option<(String, &str)> {
+    let (scheme, rest) = uri.split_at_checked("file://".len())?;
+    let rest = rest.strip_prefix("localhost").unwrap_or(rest);
+    let (path, behind) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    if !scheme.eq_ignore_ascii_case("file://") || !path.starts_with('/') {
+        return None;
+    }
+    let path = percent_decode_str(path).decode_utf8().ok()?.into_owned();
+    // A drive has a slash before it.
+    let drive = path.strip_prefix('/').filter(|rest| Path::new(rest).is_absolute());
+    Some((drive.map(str::to_owned).unwrap_or(path), behind))
 }
 
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
