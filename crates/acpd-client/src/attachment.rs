@@ -84,24 +84,23 @@ impl Attachment {
         let bytes = read(&path)?;
         let size = bytes.len() as u64;
         let what = format!("`{}`", path.display());
-        // TypeScript's name alone means a video.
         let guess = mime_guess::from_path(&path);
         let is_blob = guess.first().is_none_or(|mime| mime.type_() != mime_guess::mime::TEXT);
         let is_text = std::str::from_utf8(&bytes).is_ok_and(|text| !text.contains('\0'));
         if !is_text && is_blob && lines.is_none() {
             let mime = guess.first_or_octet_stream().to_string();
-            let uri = file_uri(&absolute(&path)?);
-            let blob = json!({"uri": uri, "mimeType": mime, "blob": STANDARD.encode(bytes)});
-            return Ok(Attachment::Blob(json!({"type": "resource", "resource": blob})));
+            return Ok(Attachment::Blob(blob_resource(
+                &file_uri(&absolute(&path)?),
+                &mime,
+                &bytes,
+            )));
         }
         let text = decoded(bytes, &what).map_err(|error| {
             error.with_hint(
                 "add images with `--image`; name any other file in the prompt by its path",
             )
         })?;
-        let is_text =
-            |mime: &mime_guess::Mime| matches!(mime.type_().as_str(), "text" | "application");
-        let mime = guess.iter().find(is_text).map_or_else(plain, |mime| mime.to_string());
+        let mime = text_type(&guess);
         let full = absolute(&path)?;
         let name = Path::new(&full).file_name().unwrap_or_default().to_string_lossy().into_owned();
         let file = Some(Source { name, size });
@@ -161,9 +160,9 @@ impl Attachment {
     /// and the text is a block of its own.
     pub fn blocks(&self, can_embed: bool) -> Vec<Value> {
         match self {
-            Attachment::Text { uri, mime, text, .. } if can_embed => vec![json!({
-                "type": "resource", "resource": {"uri": uri, "mimeType": mime, "text": text},
-            })],
+            Attachment::Text { uri, mime, text, .. } if can_embed => {
+                vec![text_resource(uri, mime, text)]
+            }
             Attachment::Text { uri, mime, text, file } => {
                 let link = |file: &Source| {
                     json!(ContentBlock::ResourceLink {
@@ -217,6 +216,31 @@ pub fn mentioned(path: &Path, name: &str, can: AgentCapabilities) -> Result<Valu
     }
     let (uri, name) = (file_uri(&absolute(path)?), name.to_owned());
     Ok(json!(ContentBlock::ResourceLink { uri, name, mime_type: None, size: None }))
+}
+
+/// Returns the block of a file with another address than its path: its text, or else its bytes.
+pub fn embed_file(path: &Path, uri: &str) -> Result<Value> {
+    let bytes = read(path)?;
+    let guess = mime_guess::from_path(path);
+    Ok(match std::str::from_utf8(&bytes) {
+        Ok(text) if !text.contains('\0') => text_resource(uri, &text_type(&guess), text),
+        _ => blob_resource(uri, guess.first_or_octet_stream().as_ref(), &bytes),
+    })
+}
+
+fn text_resource(uri: &str, mime: &str, text: &str) -> Value {
+    json!({"type": "resource", "resource": {"uri": uri, "mimeType": mime, "text": text}})
+}
+
+fn blob_resource(uri: &str, mime: &str, bytes: &[u8]) -> Value {
+    let blob = json!({"uri": uri, "mimeType": mime, "blob": STANDARD.encode(bytes)});
+    json!({"type": "resource", "resource": blob})
+}
+
+/// The type of a file that has text. TypeScript's name alone means a video.
+fn text_type(guess: &MimeGuess) -> String {
+    let is_text = |mime: &mime_guess::Mime| matches!(mime.type_().as_str(), "text" | "application");
+    guess.iter().find(is_text).map_or_else(plain, |mime| mime.to_string())
 }
 
 fn no_image(path: &Path, bytes: &[u8]) -> AttachmentError {
