@@ -472,6 +472,9 @@ texts! {
     /// An absolute directory, or one in the home directory; `None` is the home directory itself.
     Directory: Option<PathBuf>, "an absolute path, or one that begins with \"~/\"", pattern("^(~$|~/|/)"), directory;
 
+    /// A [`Directory`] in a list.
+    SharedPath: Option<PathBuf>, "a path like \"/srv/code\" or \"~/code\"", Directory::schema(), directory;
+
     File: PathBuf, Directory::wanted(), pattern("^(~/|/)"),
         |text| directory(text)?.ok_or(Some("names no file"));
 

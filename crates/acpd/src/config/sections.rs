@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::format::{
-    As, Command, CommandText, Directory, Each, LONGEST_LINE, LogFilter, Money, OneOf, Record, Size,
-    Table, Time, TimeOrNever, Timeout, Whole, Word, fields,
+    As, Command, CommandText, Directory, Each, LONGEST_LINE, LogFilter, Money, OneOf, Record,
+    SharedPath, Size, Table, Time, TimeOrNever, Timeout, Whole, Word, fields,
 };
 
 /// Tables that occur once in the file, with their keys in the order of documents.
@@ -182,6 +182,10 @@ pub(super) struct Host {
     /// Directories of this machine, and where the same is there: `{ "~/src" = "/home/me/code" }`. The longest counts.
     #[serde(with = "As::<Table<Word, Word>>")]
     pub map: BTreeMap<String, String>,
+    /// Directories of this machine that are the same files there, such as those of a network file system: at the same
+    /// path, or where `map` says. In them, an agent there uses files, terminals and MCP servers of an editor here.
+    #[serde(with = "As::<Each<SharedPath>>")]
+    pub shared: Vec<Option<PathBuf>>,
 }
 
 impl Workspace {

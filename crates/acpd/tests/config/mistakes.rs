@@ -42,10 +42,12 @@ fn all_mistakes_are_told_in_the_order_of_the_file_each_with_its_way_out() {
 }
 
 /// Files with a mistake each. What may come of it is not told: the last ones may well have a command or a server.
-const MISTAKES: [&str; 57] = [
+const MISTAKES: [&str; 59] = [
     "[hosts.'a b']",
     "[hosts.all]",
     "[hosts.box]\nmap = { '/a' = '~/b' }",
+    "[hosts.box]\nshared = ['/a', 'b']",
+    "[hosts.box]\nshared = '/a'",
     "[daemon]\nhost = 'direct'",
     "[hooks]\non_login = ''",
     "[hooks]\non_login = 5",
