@@ -37,6 +37,7 @@ struct HostTable {
     relay: Option<String>,
     start: bool,
     map: BTreeMap<String, String>,
+    shared: Vec<String>,
 }
 
 /// The tables `[hosts.NAME]`.
@@ -55,8 +56,8 @@ impl KnownHosts {
 
     /// Returns the machine with this name.
     pub(crate) fn find(&self, name: &str) -> Result<OtherMachine> {
-        let (host, map) = self.host(name)?;
-        Ok(OtherMachine { place: Place::Host(Arc::new(host)), map })
+        let (host, table) = self.host(name)?;
+        Ok(other(name, Place::Host(Arc::new(host)), table))
     }
 
     /// Returns this machine and all others as one.
@@ -70,7 +71,7 @@ impl KnownHosts {
             let (host, _) = self.host(name)?;
             machines.push(machine(Host { within: Some(ONE_OF_MANY), ..host }));
         }
-        Ok(joined(machines, BTreeMap::new()))
+        Ok(other("all", joined(machines), HostTable::default()))
     }
 
     /// Returns the machines of sessions and questions with such names; none if all are on this
@@ -85,31 +86,36 @@ impl KnownHosts {
         let hosts: BTreeSet<Option<&str>> =
             names.iter().map(|name| known(name)).chain(marked).collect();
         let within = (hosts.iter().flatten().count() > 1).then_some(ONE_OF_SEVERAL);
-        let (mut machines, mut maps) = (Vec::new(), BTreeMap::new());
+        let (mut machines, mut last) = (Vec::new(), HostTable::default());
         for host in &hosts {
             match host {
                 None => machines.push(here()?),
                 Some(name) => {
-                    let (host, map) = self.host(name)?;
+                    let (host, table) = self.host(name)?;
                     machines.push(machine(Host { within, ..host }));
-                    maps = map;
+                    last = table;
                 }
             }
         }
-        let has_others = hosts.iter().any(Option::is_some);
-        Ok(has_others.then(|| joined(machines, maps)))
+        let name = hosts.iter().flatten().next_back();
+        Ok(name.map(|name| other(name, joined(machines), last)))
     }
 
-    fn host(&self, name: &str) -> Result<(Host, BTreeMap<PathBuf, String>)> {
+    fn host(&self, name: &str) -> Result<(Host, HostTable)> {
         if name.is_empty() || name.starts_with('-') {
             return Err(CommandError::usage(text!("`{}` is not a host", escape::one_line(name))));
         }
         let table = self.0.get(name).cloned().unwrap_or_default();
-        let HostTable { ssh, ssh_options, relay, start, map } =
-            serde_json::from_value(table.into()).map_err(io::Error::from)?;
-        let ssh = ssh.unwrap_or_else(|| name.to_owned());
-        let host = Host { name: name.to_owned(), ssh, ssh_options, relay, start, within: None };
-        Ok((host, map.into_iter().map(|(here, there)| (from_home(&here), there)).collect()))
+        let table: HostTable = serde_json::from_value(table.into()).map_err(io::Error::from)?;
+        let host = Host {
+            name: name.to_owned(),
+            ssh: table.ssh.clone().unwrap_or_else(|| name.to_owned()),
+            ssh_options: table.ssh_options.clone(),
+            relay: table.relay.clone(),
+            start: table.start,
+            within: None,
+        };
+        Ok((host, table))
     }
 }
 
@@ -123,8 +129,14 @@ fn machine(host: Host) -> Machine {
     Machine { name, place: Place::Host(Arc::new(host)), patience: FAR_PATIENCE }
 }
 
-fn joined(machines: Vec<Machine>, map: BTreeMap<PathBuf, String>) -> OtherMachine {
-    OtherMachine { place: Place::Machines(Arc::new(Machines(machines.into()))), map }
+fn joined(machines: Vec<Machine>) -> Place {
+    Place::Machines(Arc::new(Machines(machines.into())))
+}
+
+fn other(name: &str, place: Place, HostTable { map, shared, .. }: HostTable) -> OtherMachine {
+    let map = map.into_iter().map(|(here, there)| (from_home(&here), there)).collect();
+    let shared = shared.iter().map(|dir| from_home(dir)).collect();
+    OtherMachine { name: name.to_owned(), place, map, shared }
 }
 
 fn from_home(path: &str) -> PathBuf {

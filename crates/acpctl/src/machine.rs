@@ -8,9 +8,13 @@ use acpd_client::Place;
 /// Another machine than this one, or several.
 #[derive(Debug)]
 pub(crate) struct OtherMachine {
+    /// Name in the configuration.
+    pub(crate) name: String,
     pub(crate) place: Place,
     /// Directories here, and where the same is there.
     pub(crate) map: BTreeMap<PathBuf, String>,
+    /// Directories here that are the same files there.
+    pub(crate) shared: Vec<PathBuf>,
 }
 
 impl OtherMachine {
@@ -38,7 +42,8 @@ mod tests {
     fn the_longest_mapped_directory_counts() {
         let map = [("/src", "/code"), ("/src/api", "/srv/api")];
         let map = map.map(|(here, there)| (PathBuf::from(here), there.to_owned())).into();
-        let machine = OtherMachine { place: Place::Machines(Arc::new(Machines([].into()))), map };
+        let place = Place::Machines(Arc::new(Machines([].into())));
+        let machine = OtherMachine { name: "box".to_owned(), place, map, shared: Vec::new() };
         let place = |dir: &str| machine.place_of(Path::new(dir)).display().to_string();
         assert_eq!(place("/src/web"), "/code/web");
         assert_eq!(place("/src/api/v1"), "/srv/api/v1");

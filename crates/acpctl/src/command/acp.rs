@@ -3,11 +3,14 @@
 //! Lines pass unchanged, with these exceptions: `initialize` gets the agent's name, or else the
 //! editor's working directory. With a session name, each `session/new` gets that name. With
 //! `--continue` and `--attach`, the first `session/new` becomes a `session/resume` of the last used
-//! or named session, and its answer becomes that of a `session/new`.
+//! or named session, and its answer becomes that of a `session/new`. For an agent on another machine,
+//! more changes: see [`far`].
 //!
 //! To the editor, a restart of the daemon is only a pause. The process ends after the editor closed
 //! stdin and got its answers, or when the editor closes stdout. Any signal may kill it. Unless it
 //! is killed, it notifies acpd that it will not reconnect.
+
+mod far;
 
 use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -24,18 +27,21 @@ use clap::Args;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use self::far::FarRewriter;
 use crate::default_agent::daemon_for;
-use crate::dirs::{current_dir, directory, utf8};
+use crate::dirs::current_dir;
 use crate::error::{CommandError, Result};
 use crate::live::{Door, leave};
 use crate::lookup::{self, Care};
 use crate::terminal;
 use crate::text::text;
+use crate::ui::Ui;
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "acpctl acp claude" => "Start this in an editor as its agent",
     "acpctl acp claude -s main" => "Use the session `main`, which others can follow",
+    "acpctl --host box acp claude" => "Use the agent of the machine `box`",
 ))]
 pub(super) struct Acp {
     /// The agent [default: the configured one].
@@ -55,12 +61,17 @@ const BLOCK: usize = 64 * 1024;
 /// Maximum wait for answers after the editor closed stdin.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
-pub(super) fn acp(args: &Acp, door: &Door) -> Result {
+pub(super) fn acp(args: &Acp, ui: &mut Ui) -> Result {
+    let door = ui.door();
     // Without a directory, the daemon's default applies.
-    let here = current_dir().and_then(|dir| utf8(&directory(&dir)?)).ok();
+    let dir = current_dir().ok();
+    let here = dir.as_deref().and_then(|dir| ui.place_of(dir).ok());
+    let far = ui.machine.take();
+    let far = far.map(|machine| Arc::new(FarRewriter::new(machine, &dir.unwrap_or_default())));
     let first = match &args.attach {
         Some(wanted) => {
-            let wanted = lookup::Wanted::here(wanted, args.agent.as_deref());
+            let cwd = here.clone().unwrap_or_default();
+            let wanted = lookup::Wanted::new(wanted, args.agent.as_deref(), cwd);
             let list = wanted.list(&mut door.connect()?)?;
             // Stderr belongs to the editor, so a guess is not reported.
             First::This(Box::new(wanted.choose(list, Care::Guess, drop)?))
@@ -83,13 +94,15 @@ pub(super) fn acp(args: &Acp, door: &Door) -> Result {
     let up = ended.clone();
     let wanted = Arc::new(Wanted(AtomicI64::new(1)));
     let asked = Arc::clone(&wanted);
-    let up_writer = writer.clone();
-    thread::Builder::new()
-        .name("up".to_owned())
-        .spawn(move || drop(up.send(to_daemon(io::stdin(), &up_writer, rewriter, &asked))))?;
-    thread::Builder::new()
-        .name("down".to_owned())
-        .spawn(move || drop(ended.send(to_editor(reader, &wanted, &resumed))))?;
+    let (up_writer, down_writer) = (writer.clone(), writer.clone());
+    let near = far.clone();
+    thread::Builder::new().name("up".to_owned()).spawn(move || {
+        drop(up.send(to_daemon(io::stdin(), &up_writer, near.as_deref(), rewriter, &asked)));
+    })?;
+    thread::Builder::new().name("down".to_owned()).spawn(move || {
+        let far = far.as_deref().map(|far| (far, &down_writer));
+        drop(ended.send(to_editor(reader, far, &wanted, &resumed)));
+    })?;
     let why = end.recv().unwrap_or_else(|_| Err(LinkError::Closed.into()));
     if matches!(why, Ok(true)) {
         // The result does not matter: the editor has left.
@@ -124,6 +137,7 @@ impl Wanted {
 fn to_daemon(
     mut stdin: impl Read,
     daemon: &LinkWriter,
+    far: Option<&FarRewriter>,
     mut rewriter: Rewriter,
     wanted: &Wanted,
 ) -> Result<bool> {
@@ -141,6 +155,10 @@ fn to_daemon(
         let at_end = count == 0;
         while let Some(frame) = if at_end { framer.finish() } else { framer.next_frame() } {
             let Body::Line(line) = frame.body else { continue };
+            let line = match far {
+                Some(far) => far.rewrite_for_daemon(line),
+                None => line,
+            };
             wanted.sent(&line);
             daemon.send(rewriter.rewrite(line)?)?;
         }
@@ -152,7 +170,12 @@ fn to_daemon(
 }
 
 /// Returns `false` after the editor closed stdout, or has its last answer.
-fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> Result<bool> {
+fn to_editor(
+    mut daemon: LinkReader,
+    far: Option<(&FarRewriter, &LinkWriter)>,
+    wanted: &Wanted,
+    resumed: &Resumed,
+) -> Result<bool> {
     #[expect(clippy::disallowed_methods, reason = "an editor gets every byte")]
     let mut stdout = io::stdout();
     let is_terminal = stdout.is_terminal();
@@ -164,12 +187,18 @@ fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> Resu
             let is_answer = locate(&line, &["method"]).is_none()
                 && matches!(parse(&line), Ok(Message::Response { id, .. }) if !id.is_null());
             had_last |= is_answer && wanted.is_served();
-            let mut line = resumed.answer(line);
-            if is_terminal {
-                line = shown(&line);
+            let line = resumed.answer(line);
+            let line = match far {
+                Some((far, daemon)) => pass_or_refuse(far.rewrite_for_editor(line), daemon)?,
+                None => Some(line),
+            };
+            if let Some(mut line) = line {
+                if is_terminal {
+                    line = shown(&line);
+                }
+                lines.extend_from_slice(&line);
+                lines.push(b'\n');
             }
-            lines.extend_from_slice(&line);
-            lines.push(b'\n');
         }
         if daemon.is_ready() && lines.len() < BLOCK {
             continue;
@@ -183,6 +212,20 @@ fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> Resu
         // A long line is seldom followed by another one.
         lines.shrink_to(2 * BLOCK);
     }
+}
+
+/// Returns the line for the editor, or answers the daemon, from another thread: sending may wait for
+/// lines that this one reads.
+fn pass_or_refuse(line: Result<Bytes, Bytes>, daemon: &LinkWriter) -> Result<Option<Bytes>> {
+    let refusal = match line {
+        Ok(line) => return Ok(Some(line)),
+        Err(refusal) => refusal,
+    };
+    let daemon = daemon.clone();
+    // Fails after the connection has ended, which this thread sees, too.
+    let refuse = move || drop(daemon.send(refusal));
+    thread::Builder::new().name("refusal".to_owned()).spawn(refuse)?;
+    Ok(None)
 }
 
 /// Escapes a line for a user who types instead of an editor.

@@ -81,7 +81,7 @@ fn named_in(matches: &ArgMatches) -> Vec<String> {
     if let Some((_, inner)) = matches.subcommand() {
         return named_in(inner);
     }
-    let values = ["session", "sessions", "resume", "id"].into_iter();
+    let values = ["session", "sessions", "resume", "attach", "id"].into_iter();
     let values = values.filter_map(|arg| matches.try_get_raw(arg).ok().flatten()).flatten();
     values.map(|value| value.to_string_lossy().into_owned()).collect()
 }
@@ -227,6 +227,7 @@ impl Command {
             Command::Attach(_)
                 | Command::Wait(_)
                 | Command::Cancel(_)
+                | Command::Acp(_)
                 | Command::Ps(_)
                 | Command::Pending(_)
                 | Command::Allow(_)
@@ -297,7 +298,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Attach(args) => return attach::attach(&args, ui),
         Command::Wait(args) => return wait::wait(&args, ui),
         Command::Cancel(args) => cancel::cancel(&args, ui)?,
-        Command::Acp(args) => acp::acp(&args, &ui.door())?,
+        Command::Acp(args) => acp::acp(&args, ui)?,
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => {
             return Err(programs::become_companion("acpctl-mcp", &args, ui.may_start));
