@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use acpd_test::harness::{Config, Screen, TestEnv, until};
-use serde_json::Value;
+use acpd_test::harness::{Config, Running, Screen, TestEnv, until};
+use serde_json::{Value, json};
 
 use crate::{echo, home, home_with};
 
@@ -54,6 +54,13 @@ fn on_box<'a>(args: &[&'a str]) -> Vec<&'a str> {
     [&["--host", "box"], args].concat()
 }
 
+/// Kills the first relay.
+fn cut(near: &TestEnv) {
+    let relays = fs::read_to_string(near.path("relays")).expect("a relay");
+    let first = relays.lines().next().expect("a pid");
+    near.command("kill").args(["-9", first]).status().expect("a signal");
+}
+
 #[test]
 fn an_agent_on_another_machine_works_as_one_here_and_outlives_the_connection() {
     let far = home([echo()]);
@@ -73,9 +80,7 @@ fn an_agent_on_another_machine_works_as_one_here_and_outlives_the_connection() {
     assert_eq!(near.json(&on_box(&["session", "show", "main"]))["sessionId"], session["sessionId"]);
 
     // The way there breaks in the middle of an answer.
-    let relay = fs::read_to_string(near.path("relays")).expect("a relay");
-    let first = relay.lines().next().expect("a pid");
-    near.command("kill").args(["-9", first]).status().expect("a signal");
+    cut(&near);
     far.release("middle");
     let done = asked.finish().success();
     let lines: Vec<_> = done.stdout().lines().filter(|line| line.starts_with("line ")).collect();
@@ -138,7 +143,7 @@ fn sessions_of_all_machines_are_in_one_list() {
     assert!(top.ends().success());
 
     // A name of another machine works as any name.
-    let mut asked = near.spawn_acpctl(&["run", "-s", "box/asks", "[ask]"]);
+    let asked = near.spawn_acpctl(&["run", "-s", "box/asks", "[ask]"]);
     far[0].wait_questions();
     let open = near.json(&["--host", "all", "pending"]);
     let id = open["interactions"][0]["id"].as_str().expect("an id");
@@ -156,4 +161,63 @@ fn sessions_of_all_machines_are_in_one_list() {
     near.acpctl(&["attach", "box/none"]).code(3).explains(&["box/none"]);
     near.acpctl(&["--host", "all", "gc"]).code(2).explains(&["--host all", "box/main"]);
     relays_end(&near);
+}
+
+#[test]
+fn an_editor_works_with_an_agent_on_another_machine() {
+    let far = home([echo()]);
+    let work = far.work("main").canonicalize().expect("a directory").display().to_string();
+    let near = near(&[("me@box", &far)], Config::new([]).tables(BOX));
+    let here = near.work("main");
+    near.write_config(&format!(
+        "{BOX}start = true\nmap = {{ \"{}\" = \"{work}\" }}\n",
+        here.display()
+    ));
+    let mut command = near.acpctl_command(&on_box(&["acp", "echo"]));
+    command.current_dir(near.path("home"));
+    let (mut bridge, mut editor) = Running::start_editor(command);
+    let can = json!({"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true});
+    editor.ok("initialize", json!({"protocolVersion": 1, "clientCapabilities": can}));
+    bridge.wait_stderr("the agent on `box` cannot use files, terminals of this machine");
+
+    let missing = editor.call("session/new", json!({"cwd": "/not/there", "mcpServers": []}));
+    let missing = missing.expect_err("there is no such directory");
+    let said = missing["message"].as_str().expect("a message");
+    assert!(said.starts_with("the directory `/not/there` does not exist on `box`"), "{said}");
+    assert!(said.ends_with("`map` in `[hosts.box]`"), "{said}");
+
+    let servers = json!([{"name": "files", "command": "files", "args": [], "env": []}]);
+    let made = editor.ok("session/new", json!({"cwd": here, "mcpServers": servers}));
+    let session = made["sessionId"].as_str().expect("an id").to_owned();
+    assert_eq!(far.session(&session)["cwd"], work);
+    bridge.wait_stderr("MCP servers `files`");
+
+    // The file travels, and the way there breaks in the turn.
+    let note = near.path("home").join("a note.txt");
+    fs::write(&note, "of the laptop\n").expect("a file");
+    let uri = format!("file://{}", note.display().to_string().replace(' ', "%20"));
+    let link = json!({"type": "resource_link", "uri": uri, "name": "note"});
+    let text = json!({"type": "text", "text": "[chunks 2] [pause middle] [chunks 2]"});
+    let prompt = json!({"sessionId": session, "prompt": [text, link]});
+    let prompt = editor.request("session/prompt", prompt);
+    editor.hear("line 2");
+    far.wait_point("middle");
+    cut(&near);
+    far.release("middle");
+    assert_eq!(editor.answer(prompt).expect("an answer")["stopReason"], "end_turn");
+    assert_eq!(editor.said(&session).matches("line ").count(), 4, "{:?}", editor.seen());
+
+    let prompts = far.received("echo", "session/prompt");
+    assert_eq!(prompts.len(), 1);
+    let file = &prompts[0]["params"]["prompt"][1]["resource"];
+    let place = file["uri"].as_str().expect("an address");
+    assert!(place.starts_with("acpd-near://") && place.ends_with("/a%20note.txt"), "{place}");
+    assert_eq!(file["text"], "of the laptop\n");
+    assert_eq!(far.received("echo", "session/new")[0]["params"]["mcpServers"], json!([]));
+    let listed = editor.ok("session/list", json!({"cwd": here}));
+    assert_eq!(listed["sessions"][0]["cwd"], here.display().to_string());
+    editor.close();
+    let done = bridge.finish().success();
+    assert_eq!(done.stderr().lines().count(), 2, "{done:?}");
+    assert!(!near.socket().exists(), "nothing is started here");
 }

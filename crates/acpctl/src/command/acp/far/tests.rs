@@ -1,7 +1,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use acpd_client::{Host, attachment};
+use acpd_client::{Machines, Place, attachment};
 use serde_json::Value;
 use tempfile::TempDir;
 
