@@ -6,7 +6,8 @@ mod agents;
 use std::path::Path;
 
 use acpd_api::{
-    AgentList, ConfigMistake, Empty, GcParams, GcResult, Metrics, StoreState, Untrusted, method,
+    AgentList, ConfigMistake, Empty, ExitCode, GcParams, GcResult, Metrics, StoreState, Untrusted,
+    method,
 };
 use acpd_client::{Connection, Paths};
 use acpd_sys::machine::free_space;
@@ -16,7 +17,8 @@ use crate::daemon::info;
 use crate::error::{CommandError, Result};
 use crate::info::daemon::mistakes;
 use crate::service::{Service, State};
-use crate::text::{Text, shell_word, text};
+use crate::text::{Role, Text, shell_word, text};
+use crate::ui::Ui;
 use crate::{human, programs};
 use agents::{asks_nobody, lost, preview, shims, surroundings, trouble, unsupported};
 
@@ -25,7 +27,7 @@ const CONFIG: &str = "configuration";
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Finding {
-    pub(crate) check: &'static str,
+    pub(crate) check: Untrusted,
     pub(crate) state: Health,
     pub(crate) text: Untrusted,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,23 +47,23 @@ pub(crate) enum Health {
 }
 
 impl Finding {
-    fn new(check: &'static str, state: Health, text: impl Into<Untrusted>) -> Finding {
-        Finding { check, state, text: text.into(), fix: None, harmless: false }
+    fn new(check: &str, state: Health, text: impl Into<Untrusted>) -> Finding {
+        Finding { check: check.into(), state, text: text.into(), fix: None, harmless: false }
     }
 
-    pub(crate) fn ok(check: &'static str, text: impl Into<Untrusted>) -> Finding {
+    pub(crate) fn ok(check: &str, text: impl Into<Untrusted>) -> Finding {
         Finding::new(check, Health::Ok, text)
     }
 
-    pub(crate) fn warning(check: &'static str, text: impl Into<Untrusted>) -> Finding {
+    pub(crate) fn warning(check: &str, text: impl Into<Untrusted>) -> Finding {
         Finding::new(check, Health::Warning, text)
     }
 
-    pub(crate) fn problem(check: &'static str, text: impl Into<Untrusted>) -> Finding {
+    pub(crate) fn problem(check: &str, text: impl Into<Untrusted>) -> Finding {
         Finding::new(check, Health::Problem, text)
     }
 
-    fn of(check: &'static str, error: &CommandError) -> Finding {
+    pub(crate) fn of(check: &str, error: &CommandError) -> Finding {
         let hint = error.hints.first().map(Text::as_str);
         Finding { fix: hint.map(Into::into), ..Finding::problem(check, error.message.as_str()) }
     }
@@ -74,6 +76,46 @@ impl Finding {
     pub(crate) fn command(self, command: &'static str) -> Finding {
         Finding { harmless: true, ..self.fix(command) }
     }
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    findings: Vec<Finding>,
+}
+
+/// Prints findings; fails if there is a problem.
+pub(crate) fn show(findings: Vec<Finding>, json: bool, ui: &mut Ui) -> Result {
+    let report = Report { findings };
+    ui.show(json, &report, card(&report))?;
+    match report.findings.iter().filter(|found| found.state == Health::Problem).count() {
+        0 => Ok(()),
+        _ if json => Err(CommandError::printed()),
+        count => {
+            let text = human::counted(count, "problem");
+            Err(CommandError::new(ExitCode::Error, text!("{} found", text)))
+        }
+    }
+}
+
+fn card(report: &Report) -> Text {
+    let line = |found: &Finding| {
+        let (style, word) = match found.state {
+            Health::Ok => (Role::Good, "ok     "),
+            Health::Warning => (Role::Warning, "warning"),
+            Health::Problem => (Role::Bad, "problem"),
+        };
+        let gap = Text::repeated(" ", 13usize.saturating_sub(found.check.raw().len()));
+        let fix = found.fix.as_ref().map(|fix| {
+            let fix = Text::styled(Role::Dim, text!("fix: {}", fix));
+            text!("{}{}\n", Text::repeated(" ", 24), fix)
+        });
+        let said = Text::join(
+            found.text.raw().lines().map(|line| Untrusted::from(line).verbatim().into()),
+            "\n                        ",
+        );
+        text!("{}  {}{}  {}\n{}", Text::styled(style, word), &found.check, gap, said, fix)
+    };
+    report.findings.iter().map(line).collect()
 }
 
 pub(crate) fn look(paths: &Paths) -> Vec<Finding> {

@@ -36,6 +36,8 @@ pub(crate) enum ErrorKind {
     Exit(ExitCode),
     /// The daemon ended before it answered.
     Gone,
+    /// No daemon runs on another machine, and none may be started there.
+    NotRunningThere,
     /// The daemon could not start, and printed the reason.
     NotStarted,
     /// The reader of stdout is gone: print nothing.
@@ -96,6 +98,7 @@ impl CommandError {
         match self.kind {
             ErrorKind::Exit(code) => code,
             ErrorKind::Gone | ErrorKind::NotStarted | ErrorKind::AlreadyPrinted => ExitCode::Error,
+            ErrorKind::NotRunningThere => ExitCode::NotFound,
             ErrorKind::BrokenPipe => ExitCode::Ok,
         }
     }
@@ -229,9 +232,8 @@ impl From<Unreadable> for CommandError {
 impl From<ConnectError> for CommandError {
     fn from(error: ConnectError) -> CommandError {
         let kind = match error {
-            ConnectError::NotRunning | ConnectError::NotRunningOn { .. } => {
-                ErrorKind::Exit(ExitCode::NotFound)
-            }
+            ConnectError::NotRunning => ErrorKind::Exit(ExitCode::NotFound),
+            ConnectError::NotRunningOn { .. } => ErrorKind::NotRunningThere,
             ConnectError::StartFailed { .. } => ErrorKind::NotStarted,
             _ => ErrorKind::Exit(ExitCode::Error),
         };

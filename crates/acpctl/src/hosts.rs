@@ -14,15 +14,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acpd_api::escape;
-use acpd_client::{Host, Machine, Machines, PATIENCE, Paths, Place};
+use acpd_client::{Host, Machines, Options, Place, connect};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::confirm::yes;
 use crate::error::{CommandError, Result};
-use crate::live::FAR_PATIENCE;
 use crate::machine::OtherMachine;
 use crate::programs;
 use crate::text::text;
+use crate::ui::Ui;
 
 /// Longest time until one of many machines is connected, within the wait for its part of a list.
 const ONE_OF_MANY: Duration = Duration::from_millis(1800);
@@ -57,21 +58,31 @@ impl KnownHosts {
     /// Returns the machine with this name.
     pub(crate) fn find(&self, name: &str) -> Result<OtherMachine> {
         let (host, table) = self.host(name)?;
-        Ok(other(name, Place::Host(Arc::new(host)), table))
+        let place = Place::Host(Arc::new(host.clone()));
+        Ok(OtherMachine { place, ..joined(name, vec![Some(host)], table)? })
+    }
+
+    /// Returns one machine, or all tables.
+    pub(crate) fn hosts(&self, name: Option<&str>) -> Result<Vec<Host>> {
+        if let Some(name) = name {
+            return Ok(vec![self.host(name)?.0]);
+        }
+        let within = Some(ONE_OF_SEVERAL);
+        let host = |name: &String| Ok(Host { within, ..self.host(name)?.0 });
+        let hosts: Vec<Host> = self.0.keys().map(host).collect::<Result<_>>()?;
+        if hosts.is_empty() {
+            return Err(CommandError::usage("the configuration has no other machines")
+                .hint("add a table `[hosts.NAME]`: `acpctl config edit`"));
+        }
+        Ok(hosts)
     }
 
     /// Returns this machine and all others as one.
     pub(crate) fn all(&self) -> Result<OtherMachine> {
-        if self.0.is_empty() {
-            return Err(CommandError::usage("the configuration has no other machines")
-                .hint("add a table `[hosts.NAME]`: `acpctl config edit`"));
-        }
-        let mut machines = vec![here()?];
-        for name in self.0.keys() {
-            let (host, _) = self.host(name)?;
-            machines.push(machine(Host { within: Some(ONE_OF_MANY), ..host }));
-        }
-        Ok(other("all", joined(machines), HostTable::default()))
+        let within = Some(ONE_OF_MANY);
+        let others = self.hosts(None)?.into_iter().map(|host| Some(Host { within, ..host }));
+        let hosts = std::iter::once(None).chain(others).collect();
+        joined("all", hosts, HostTable::default())
     }
 
     /// Returns the machines of sessions and questions with such names; none if all are on this
@@ -86,19 +97,19 @@ impl KnownHosts {
         let hosts: BTreeSet<Option<&str>> =
             names.iter().map(|name| known(name)).chain(marked).collect();
         let within = (hosts.iter().flatten().count() > 1).then_some(ONE_OF_SEVERAL);
-        let (mut machines, mut last) = (Vec::new(), HostTable::default());
+        let (mut named, mut last) = (Vec::new(), HostTable::default());
         for host in &hosts {
             match host {
-                None => machines.push(here()?),
+                None => named.push(None),
                 Some(name) => {
                     let (host, table) = self.host(name)?;
-                    machines.push(machine(Host { within, ..host }));
+                    named.push(Some(Host { within, ..host }));
                     last = table;
                 }
             }
         }
         let name = hosts.iter().flatten().next_back();
-        Ok(name.map(|name| other(name, joined(machines), last)))
+        name.map(|name| joined(name, named, last)).transpose()
     }
 
     fn host(&self, name: &str) -> Result<(Host, HostTable)> {
@@ -119,24 +130,28 @@ impl KnownHosts {
     }
 }
 
-fn here() -> Result<Machine> {
-    let place = Place::Here(Paths::discover()?);
-    Ok(Machine { name: String::new(), place, patience: PATIENCE })
+/// Asks the user of a terminal, and starts the daemon on the other machine.
+pub(crate) fn start_if_wanted(error: CommandError, ui: &mut Ui) -> Result {
+    let prompt = text!("{}; start it there? y/n > ", &error.message);
+    let host = ui.machine.as_ref().and_then(|machine| machine.hosts.iter().flatten().next());
+    let Some(host) = host.cloned() else { return Err(error) };
+    if !yes(ui, prompt)? {
+        return Err(error);
+    }
+    let place = Place::Host(Arc::new(Host { start: true, ..host }));
+    connect(&Options { spawn: true, place })?;
+    Ok(())
 }
 
-fn machine(host: Host) -> Machine {
-    let name = host.name.clone();
-    Machine { name, place: Place::Host(Arc::new(host)), patience: FAR_PATIENCE }
-}
-
-fn joined(machines: Vec<Machine>) -> Place {
-    Place::Machines(Arc::new(Machines(machines.into())))
-}
-
-fn other(name: &str, place: Place, HostTable { map, shared, .. }: HostTable) -> OtherMachine {
+fn joined(
+    name: &str,
+    hosts: Vec<Option<Host>>,
+    HostTable { map, shared, .. }: HostTable,
+) -> Result<OtherMachine> {
+    let place = Place::Machines(Arc::new(Machines::new(hosts.clone())?));
     let map = map.into_iter().map(|(here, there)| (from_home(&here), there)).collect();
     let shared = shared.iter().map(|dir| from_home(dir)).collect();
-    OtherMachine { name: name.to_owned(), place, map, shared }
+    Ok(OtherMachine { name: name.to_owned(), hosts, place, map, shared })
 }
 
 fn from_home(path: &str) -> PathBuf {

@@ -11,8 +11,8 @@ use acpd_api::{
     SessionInfo, SessionRef, Untrusted, Watched, method,
 };
 use acpd_client::{
-    ConnectError, Connection, LinkError, LinkEvent, LinkWriter, NotAnswering, Options, PATIENCE,
-    Paths, Place, connect, connect_lasting, read_answer, read_result,
+    ConnectError, Connection, FAR_PATIENCE, LinkError, LinkEvent, LinkWriter, NotAnswering,
+    Options, PATIENCE, Paths, Place, connect, connect_lasting, read_answer, read_result,
 };
 use acpd_sys::signals::Signal;
 use bytes::Bytes;
@@ -376,9 +376,6 @@ fn read(line: &Bytes) -> Result<Option<RowEvent>> {
 }
 
 const NAME: &str = "acpctl";
-
-/// The patience with another machine: a network may be away for longer than a daemon.
-pub(crate) const FAR_PATIENCE: Duration = Duration::from_mins(10);
 
 /// Warnings about a daemon that ends with its terminal.
 const BOUND: &str = "warning: acpd and its agents stop with this terminal or its program: they are in a Job that Windows \

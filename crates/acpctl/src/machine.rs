@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use acpd_client::Place;
+use acpd_client::{Host, Place};
 
 /// Another machine than this one, or several.
 #[derive(Debug)]
 pub(crate) struct OtherMachine {
     /// Name in the configuration.
     pub(crate) name: String,
+    /// Each of them; `None` is this machine.
+    pub(crate) hosts: Vec<Option<Host>>,
     pub(crate) place: Place,
     /// Directories here, and where the same is there.
     pub(crate) map: BTreeMap<PathBuf, String>,
@@ -31,19 +33,28 @@ impl OtherMachine {
 }
 
 #[cfg(test)]
+impl OtherMachine {
+    pub(crate) fn for_tests() -> OtherMachine {
+        let nowhere = acpd_client::Machines::new(Vec::new()).expect("no paths");
+        OtherMachine {
+            name: "box".to_owned(),
+            hosts: Vec::new(),
+            place: Place::Machines(std::sync::Arc::new(nowhere)),
+            map: BTreeMap::new(),
+            shared: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use acpd_client::Machines;
-
     use super::*;
 
     #[test]
     fn the_longest_mapped_directory_counts() {
         let map = [("/src", "/code"), ("/src/api", "/srv/api")];
         let map = map.map(|(here, there)| (PathBuf::from(here), there.to_owned())).into();
-        let place = Place::Machines(Arc::new(Machines([].into())));
-        let machine = OtherMachine { name: "box".to_owned(), place, map, shared: Vec::new() };
+        let machine = OtherMachine { map, ..OtherMachine::for_tests() };
         let place = |dir: &str| machine.place_of(Path::new(dir)).display().to_string();
         assert_eq!(place("/src/web"), "/code/web");
         assert_eq!(place("/src/api/v1"), "/srv/api/v1");

@@ -47,15 +47,17 @@ use error::{CommandError, ErrorKind};
 fn main() -> ExitCode {
     panic::set_hook(Box::new(complain));
     command::complete_if_asked(command::definition);
-    let cli = match command::Cli::parse(std::env::args_os())
-        .or_else(all_sessions)
-        .or_else(help_of_help)
-    {
+    let cli = match typed() {
         Ok(cli) => cli,
         Err(error) => return wrong_usage(&error),
     };
     let mut ui = ui::Ui::new(cli.global.color, !cli.global.no_spawn);
-    let done = command::dispatch(cli, &mut ui);
+    let done = match command::dispatch(cli, &mut ui) {
+        Err(error) if error.kind == ErrorKind::NotRunningThere && ui.may_start && ui.can_ask() => {
+            start_and_repeat(error, &mut ui)
+        }
+        done => done,
+    };
     // Flush also after an error: the printed part may be useful.
     let flushed = ui.finish().map_err(CommandError::from);
     // A reader that has enough closes stdout, which is no failure.
@@ -70,6 +72,19 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(code.code())
+}
+
+fn typed() -> Result<command::Cli, clap::Error> {
+    command::Cli::parse(std::env::args_os()).or_else(all_sessions).or_else(help_of_help)
+}
+
+/// Repeats a command, which has done nothing yet, if the user has the daemon started.
+fn start_and_repeat(error: CommandError, ui: &mut ui::Ui) -> error::Result<acpd_api::ExitCode> {
+    hosts::start_if_wanted(error, ui)?;
+    match typed() {
+        Ok(cli) => command::dispatch(cli, ui),
+        Err(error) => Err(CommandError::usage(Untrusted::of(&error))),
+    }
 }
 
 /// Runs `top` if a terminal gets no command.

@@ -10,6 +10,7 @@ use acpd_api::{ConfigReport, ConfigValues, CopyLine, CopyReport, ExitCode, Untru
 use acpd_client::{daemon_exe, program_error};
 use acpd_sys::process;
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::json;
 
 use crate::error::{CommandError, Result, paragraph};
 use crate::human;
@@ -110,16 +111,35 @@ pub(crate) struct ProgramArgs {
     args: Vec<std::ffi::OsString>,
 }
 
+#[cfg(any(feature = "mcp", feature = "web"))]
+impl ProgramArgs {
+    /// Takes the value of the option `--host`, which the program does not have.
+    pub(crate) fn take_host(&mut self) -> Option<String> {
+        let at = self.args.iter().position(|arg| arg.as_encoded_bytes().starts_with(b"--host"))?;
+        let option = self.args[at].to_str()?.strip_prefix("--host")?.to_owned();
+        if let Some(name) = option.strip_prefix('=') {
+            self.args.remove(at);
+            return Some(name.to_owned());
+        }
+        let name = self.args.get(at + 1).filter(|_| option.is_empty())?.to_str()?.to_owned();
+        self.args.drain(at..=at + 1);
+        Some(name)
+    }
+}
+
 /// Becomes a program that is installed next to this one, so that other verbs do not need its
 /// libraries.
 #[cfg(any(feature = "mcp", feature = "web"))]
 pub(crate) fn become_companion(
     name: &str,
     ProgramArgs { args }: &ProgramArgs,
-    spawn: bool,
+    ui: &Ui,
 ) -> CommandError {
     let mut command = Command::new(acpd_client::beside(name));
-    command.args(args).args((!spawn).then_some("--no-spawn"));
+    command.args(args).args((!ui.may_start).then_some("--no-spawn"));
+    if let Some(machine) = &ui.machine {
+        command.arg("--machines").arg(json!(machine.hosts).to_string());
+    }
     let hint = "install it: `cargo install acpctl`";
     become_program(&mut command).hint(hint)
 }

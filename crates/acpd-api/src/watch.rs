@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentInfo, InteractionInfo, SessionInfo, SessionRef, SessionRowKey, Untrusted};
+use crate::{
+    AgentInfo, HostState, InteractionInfo, SessionInfo, SessionRef, SessionRowKey, Untrusted,
+};
 
 /// Result of `_acpd/watch`: all rows at that moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -17,19 +19,6 @@ pub struct Watched {
     /// The machines of a client that joins several; never from a daemon.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostState>,
-}
-
-/// A machine of a client that joins the daemons of several.
-///
-/// Ids and names of agents, sessions and questions begin with the name of their machine and a
-/// slash then, except those of the client's own machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HostState {
-    /// Name in the configuration; `here` for the client's own machine.
-    pub name: Untrusted,
-    /// Reason why the machine cannot be reached; absent if it can.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Untrusted>,
 }
 
 /// Rows that have changed since the last notification.

@@ -24,10 +24,13 @@ use std::time::{Duration, Instant};
 
 use acpd_api::{API_VERSION, RelayHello, escape};
 use acpd_sys::socket::{self, Stream};
+use serde::{Deserialize, Serialize};
 
 use crate::error::ConnectError;
 use crate::stream::is_timeout;
 
+/// Patience of links to other machines: a network may be away for longer than a daemon.
+pub const FAR_PATIENCE: Duration = Duration::from_mins(10);
 /// Longest wait for the first line of the relay.
 const HELLO: Duration = Duration::from_secs(20);
 /// The same while a person may type a password.
@@ -52,7 +55,7 @@ const OPTIONS: &str = "-T -a -x -o ClearAllForwardings=yes -o ServerAliveInterva
 const FIND: &str = "exec sh -c 'PATH=$PATH:$HOME/.cargo/bin:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin; exec acpctl relay";
 
 /// Another machine on which this user has an acpd.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     pub name: String,
     /// Destination for ssh.

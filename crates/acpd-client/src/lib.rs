@@ -55,8 +55,8 @@ pub use connection::{
     Connection, connect, connect_lasting, initialize_params, read_answer, read_result, rejoin,
 };
 pub use error::{CallError, ConnectError, LinkError, NotAnswering, chain, error_data};
-pub use host::Host;
+pub use host::{FAR_PATIENCE, Host};
 pub use link::{LinkEvent, LinkReader, LinkWriter, PATIENCE};
-pub use machines::{Machine, Machines};
+pub use machines::Machines;
 pub use program::{daemon_exe, program_error};
 pub use silence::stopped_daemon;

@@ -18,6 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use acp_wire::{Body, Framer};
+use acpd_sys::paths::{PathError, Paths};
 use acpd_sys::socket::{self, Stream, hang_up};
 use bytes::Bytes;
 
@@ -25,7 +26,8 @@ use self::router::{RouteStep, Router, shown};
 use crate::connect::{Join, Options, Place};
 use crate::connection::connect_lasting;
 use crate::error::ConnectError;
-use crate::link::{LinkEvent, LinkReader, LinkWriter};
+use crate::host::{FAR_PATIENCE, Host};
+use crate::link::{LinkEvent, LinkReader, LinkWriter, PATIENCE};
 use crate::stream::{read_block, write_line};
 
 /// Most queued events. Machines wait beyond it.
@@ -34,14 +36,13 @@ const BLOCK: usize = 64 * 1024;
 /// Time to send the last lines to each machine.
 const LAST_LINES: Duration = Duration::from_millis(300);
 
-/// One of several machines.
 #[derive(Debug, Clone)]
-pub struct Machine {
+struct Machine {
     /// First part of the names of its sessions; empty for this machine.
-    pub name: String,
-    pub place: Place,
+    name: String,
+    place: Place,
     /// Longest absence of its daemon while the user waits for it.
-    pub patience: Duration,
+    patience: Duration,
 }
 
 enum MachineEvent {
@@ -72,7 +73,28 @@ struct Exchange {
 
 /// Several machines as one: a place to connect to.
 #[derive(Debug)]
-pub struct Machines(pub Arc<[Machine]>);
+pub struct Machines(Arc<[Machine]>);
+
+impl Machines {
+    /// The daemons of these machines; `None` is this one.
+    pub fn new(hosts: Vec<Option<Host>>) -> Result<Machines, PathError> {
+        let machines = hosts.into_iter().map(|host| {
+            Ok(match host {
+                None => Machine {
+                    name: String::new(),
+                    place: Place::Here(Paths::discover()?),
+                    patience: PATIENCE,
+                },
+                Some(host) => Machine {
+                    name: host.name.clone(),
+                    place: Place::Host(Arc::new(host)),
+                    patience: FAR_PATIENCE,
+                },
+            })
+        });
+        machines.collect::<Result<_, _>>().map(Machines)
+    }
+}
 
 impl Join for Machines {
     fn names(&self) -> String {

@@ -21,6 +21,7 @@ export class Fleet {
     /** @type {Map<string, Json>} */ this.sessions = new Map();
     /** @type {Map<string, Json>} */ this.agents = new Map();
     /** @type {Map<string, Json>} */ this.questions = new Map();
+    /** The machines, if they are several. @type {Json[]} */ this.hosts = [];
     this.isKnown = false;
     /** Time of the last change. */
     this.at = 0;
@@ -37,7 +38,7 @@ export class Fleet {
     this.questions = new Map();
     this.isKnown = true;
     this.recalled = undefined;
-    this.changed(told);
+    this.changed({ hosts: [], ...told });
   }
 
   /** @param {number} most @returns {Json[]} */
@@ -52,7 +53,8 @@ export class Fleet {
   }
 
   /** @param {Json} told */
-  changed({ sessions = [], agents = [], interactions = [], removed = {} }) {
+  changed({ sessions = [], agents = [], interactions = [], removed = {}, hosts = this.hosts }) {
+    this.hosts = hosts;
     for (const { agent, sessionId } of removed.sessions ?? []) this.sessions.delete(keyOf(agent, sessionId));
     for (const name of removed.agents ?? []) this.agents.delete(name);
     for (const id of removed.interactions ?? []) this.questions.delete(id);

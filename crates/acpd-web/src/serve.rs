@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use acpd_client::{Paths, Place};
+use acpd_client::Paths;
 use acpd_sys::lock::{self, InstanceLock, LockError};
 use acpd_sys::signals::{self, Signal, nudges};
 use axum::routing::{get, post};
@@ -42,7 +42,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Options {
     pub paths: Paths,
-    pub spawn: bool,
+    /// The daemon, or those of several machines.
+    pub daemon: acpd_client::Options,
     pub open: bool,
     pub address: IpAddr,
     /// `None` for the first free one of a few.
@@ -88,7 +89,7 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
         (None, Some(certificate)) => Names::Certificate(certificate, at),
         (None, None) => Names::Loopback(at),
     };
-    let daemon = acpd_client::Options { spawn: options.spawn, place: Place::Here(options.paths) };
+    let daemon = options.daemon;
     // A user who opens the page wants the daemon. The first socket reports a failure to start it,
     // too.
     let first = daemon.clone();

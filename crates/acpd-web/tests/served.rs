@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acpd_client::Paths;
+use acpd_client::{Paths, Place};
 use acpd_sys::socket::{Listener, Stream, hang_up};
 use acpd_web::{Event, Limits, Options, Scopes};
 use tempfile::TempDir;
@@ -38,9 +38,10 @@ impl Home {
                 thread::spawn(move || say_again(stream));
             }
         });
+        let place = Place::Here(paths.clone());
         let options = Options {
             paths,
-            spawn: false,
+            daemon: acpd_client::Options { spawn: false, place },
             open: false,
             address: Ipv4Addr::LOCALHOST.into(),
             port: Some(0),

@@ -13,9 +13,10 @@ use std::io::IsTerminal as _;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use acpd_api::{Scope, escape, json};
-use acpd_client::Paths;
+use acpd_client::{Machines, Paths, Place};
 use acpd_web::{Event, Failure, Invitation, Limits, Options, Scopes, TokenInfo, proxy_host};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use jiff::Timestamp;
@@ -45,6 +46,14 @@ struct Web {
     /// Fail instead of starting the daemon.
     #[arg(long, global = true)]
     no_spawn: bool,
+    /// The machines that the page shows, as JSON from acpctl.
+    #[arg(long, global = true, hide = true, value_name = "JSON", value_parser = machines)]
+    machines: Option<Arc<Machines>>,
+}
+
+fn machines(hosts: &str) -> Result<Arc<Machines>, String> {
+    let hosts = serde_json::from_str(hosts).map_err(|error| error.to_string())?;
+    Machines::new(hosts).map(Arc::new).map_err(|error| error.to_string())
 }
 
 #[derive(Debug, Args)]
@@ -162,10 +171,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(Web { command, serve, no_spawn }: Web) -> Result<(), Failure> {
+fn run(Web { command, serve, no_spawn, machines }: Web) -> Result<(), Failure> {
     let paths = Paths::discover()?;
+    let place = machines.map_or_else(|| Place::Here(paths.clone()), |all| Place::Machines(all));
+    let daemon = acpd_client::Options { spawn: !no_spawn, place };
     match command {
-        None => acpd_web::serve(options(serve, paths, !no_spawn), |event| match event {
+        None => acpd_web::serve(options(serve, paths, daemon), |event| match event {
             Event::Listening(invitation) => invite(&invitation, "Ctrl-C ends the server."),
             Event::SignedIn { name } => talk(&format!("signed in: {name}")),
         })?,
@@ -195,10 +206,10 @@ fn run(Web { command, serve, no_spawn }: Web) -> Result<(), Failure> {
     Ok(())
 }
 
-fn options(serve: Serve, paths: Paths, spawn: bool) -> Options {
+fn options(serve: Serve, paths: Paths, daemon: acpd_client::Options) -> Options {
     let Serve { open, port, listen, cert, key, behind } = serve;
     let (address, tls, limits) = (listen, cert.zip(key), Limits::default());
-    Options { paths, spawn, open, address, port, tls, behind, limits }
+    Options { paths, daemon, open, address, port, tls, behind, limits }
 }
 
 fn invite(invitation: &Invitation, more: &str) {

@@ -13,6 +13,7 @@ mod config;
 mod daemon;
 mod doctor;
 mod gc;
+mod host;
 mod metrics;
 mod pending;
 mod policy;
@@ -171,6 +172,9 @@ enum Command {
     Daemon(daemon::Daemon),
     /// Find problems with acpd and its agents, and how to fix them; exits with 1 if there is one.
     Doctor(doctor::Doctor),
+    /// Check the connections to other machines.
+    #[command(subcommand)]
+    Host(host::HostCommand),
     /// Print metrics of the daemon for Prometheus.
     Metrics(metrics::Metrics),
     /// Show the messages between acpd and an agent as they pass.
@@ -220,6 +224,10 @@ impl Command {
     fn is_for_all_machines(&self) -> bool {
         #[cfg(feature = "tui")]
         if matches!(self, Command::Top | Command::Chat(_)) {
+            return true;
+        }
+        #[cfg(feature = "web")]
+        if matches!(self, Command::Web(_)) {
             return true;
         }
         matches!(
@@ -284,7 +292,11 @@ fn machine(name: &str) -> Result<OtherMachine> {
     if name == ALL { known.all() } else { known.find(name) }
 }
 
-pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
+pub(crate) fn dispatch(mut cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
+    #[cfg(feature = "web")]
+    if let Command::Web(args) = &mut cli.command {
+        cli.global.host = args.take_host().or(cli.global.host);
+    }
     ui.machine = machine_of(&cli)?;
     match cli.command {
         #[cfg(feature = "tui")]
@@ -301,11 +313,11 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Acp(args) => acp::acp(&args, ui)?,
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => {
-            return Err(programs::become_companion("acpctl-mcp", &args, ui.may_start));
+            return Err(programs::become_companion("acpctl-mcp", &args, ui));
         }
         #[cfg(feature = "web")]
         Command::Web(args) => {
-            return Err(programs::become_companion("acpctl-web", &args, ui.may_start));
+            return Err(programs::become_companion("acpctl-web", &args, ui));
         }
         Command::Ps(args) => ps::ps(args, ui)?,
         Command::Queue(args) => queue::queue(args, ui)?,
@@ -323,6 +335,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Policy(command) => policy::policy(command, ui)?,
         Command::Daemon(command) => daemon::daemon(command, ui)?,
         Command::Doctor(args) => doctor::doctor(args, ui)?,
+        Command::Host(command) => host::host(command, ui)?,
         Command::Metrics(args) => metrics::metrics(args, ui)?,
         Command::Trace(args) => return trace::trace(&args, ui),
         Command::Report(args) => report::report(&args, ui)?,

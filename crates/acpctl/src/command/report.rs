@@ -184,10 +184,10 @@ fn distribution() -> Option<String> {
 fn doctor(paths: &Paths) -> String {
     let line = |Finding { check, state, text, .. }: &Finding| {
         // These findings quote agents and files of a shell.
-        let quotes = ["agents", "login shell", "configuration"].contains(check);
+        let quotes = ["agents", "login shell", "configuration"].contains(&check.raw());
         let hides = quotes && *state != Health::Ok;
         let text = if hides { before_quote(text.raw()) } else { text.raw().to_owned() };
-        format!("{:<8} {check:<13} {text}\n", word(state))
+        format!("{:<8} {:<13} {text}\n", word(state), check.raw())
     };
     block("text", &look(paths).iter().map(line).collect::<String>())
 }

@@ -27,3 +27,12 @@ test('work is given to the session that was begun for it, else to the one of tha
   assert.equal(fleet.childOf('a/else', '/w', 'x')?.sessionId, '1');
   assert.equal(fleet.childOf('a/boss', '/w', 'y'), undefined);
 });
+
+test('the state of machines stays until another one comes', () => {
+  const fleet = new Fleet();
+  fleet.snapshot({ hosts: [{ name: 'here' }, { name: 'box', error: 'timed out' }] });
+  fleet.changed({ sessions: [row('1')] });
+  assert.equal(fleet.hosts[1].error, 'timed out');
+  fleet.changed({ hosts: [{ name: 'here' }, { name: 'box' }] });
+  assert.equal(fleet.hosts[1].error, undefined);
+});

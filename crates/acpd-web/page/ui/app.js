@@ -77,6 +77,7 @@ function Connection({ store }) {
   const words = !isAway ? 'live' : navigator.onLine ? why : 'this device is offline';
   return html`<div class=${`connection ${isAway ? 'is-away' : ''}`} role="status">
     <span class="dot" aria-hidden="true"></span><span>${words}${isAway && fleet.recalled !== undefined && `; this is what was known ${age(now - fleet.recalled)} ago`}</span>
+    ${!isAway && fleet.hosts.filter(({ error }) => error).map(({ name, error }) => html`<span key=${name} class="is-warning" title=${oneLine(error)}>not reachable: ${oneLine(name)}</span>`)}
     ${!isAway && daemon && html`<span class="is-dim">acpd ${oneLine(daemon.version)}</span>`}</div>`;
 }
 

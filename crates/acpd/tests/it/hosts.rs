@@ -4,9 +4,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use acpd_api::method;
 use acpd_test::harness::{Config, Running, Screen, TestEnv, until};
 use serde_json::{Value, json};
 
+use crate::web::Web;
 use crate::{echo, home, home_with};
 
 /// A home with an ssh that leads to others by their destination, and writes the pid of each relay.
@@ -103,8 +105,16 @@ fn what_keeps_a_command_from_another_machine_is_told() {
     for (args, code, words) in cases {
         near.acpctl(args).code(code).explains(words);
     }
+    let checked = near.acpctl(&["host", "check"]).code(1);
+    assert!(checked.stdout().starts_with("problem  box"), "{checked:?}");
     assert!(!far.socket().exists());
-    far.acpctl(&["daemon", "start"]).success();
+    // On a terminal, the user is asked.
+    let mut asked = Running::on_terminal(near.acpctl_command(&on_box(&["pending"])));
+    asked.wait_stdout("start it there? y/n > ");
+    asked.types("y\n");
+    assert!(asked.finish().success().stdout().contains("there are no open questions"));
+    let checked = near.json(&["host", "check", "box"]);
+    assert_eq!(checked["findings"][0]["state"], "ok", "{checked}");
     let done = near.acpctl_command(&["ps"]).env("ACPCTL_HOST", "box").output().expect("ps");
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(said.contains(&format!("pid {}", far.daemon_pid())), "{done:?}");
@@ -141,6 +151,10 @@ fn sessions_of_all_machines_are_in_one_list() {
     top.sees("not reachable: dead");
     top.types("q");
     assert!(top.ends().success());
+
+    let page = Web::start_with(&near, &["--host", "all"]);
+    let watched = page.sign_in().socket().expect("a socket").call(method::WATCH, json!({}));
+    assert_eq!(names(&watched.expect("rows")).len(), 3);
 
     // A name of another machine works as any name.
     let asked = near.spawn_acpctl(&["run", "-s", "box/asks", "[ask]"]);

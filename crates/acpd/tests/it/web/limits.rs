@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acpd_client::Paths;
+use acpd_client::{Paths, Place};
 use acpd_test::harness::TestEnv;
 use acpd_web::{Event, Limits, Options, Scopes};
 use serde_json::json;
@@ -21,9 +21,10 @@ fn serve(env: &TestEnv, limits: Limits) -> (String, String) {
         Paths { runtime: env.path("run"), state: env.path("state"), config: env.path("config") };
     let token = acpd_web::new_token(&paths, "test", Scopes::default()).unwrap().reveal().to_owned();
     let address = Ipv4Addr::LOCALHOST.into();
+    let place = Place::Here(paths.clone());
     let options = Options {
         paths,
-        spawn: false,
+        daemon: acpd_client::Options { spawn: false, place },
         open: false,
         address,
         port: Some(0),

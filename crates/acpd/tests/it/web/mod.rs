@@ -18,7 +18,7 @@ use tungstenite::http::HeaderValue;
 use tungstenite::{Message, WebSocket};
 
 /// The server of a home. Ends with the test.
-struct Web {
+pub(crate) struct Web {
     running: Running,
     origin: String,
     host: String,
@@ -32,7 +32,7 @@ impl Web {
     }
 
     /// With these options; the port is any free one.
-    fn start_with(env: &TestEnv, options: &[&str]) -> Web {
+    pub(crate) fn start_with(env: &TestEnv, options: &[&str]) -> Web {
         Web::of(env.spawn_acpctl(&[&["web", "--port", "0"], options].concat()))
     }
 
@@ -64,7 +64,7 @@ impl Web {
     }
 
     /// A browser that has used the code.
-    fn sign_in(&self) -> Browser {
+    pub(crate) fn sign_in(&self) -> Browser {
         let answer = self.sign_in_with(&self.code);
         assert_eq!(answer.status, 200, "{answer:?}");
         Browser::of(self, &answer)
@@ -83,7 +83,7 @@ impl Web {
 }
 
 /// State that a browser keeps.
-struct Browser {
+pub(crate) struct Browser {
     host: String,
     origin: String,
     key: String,
@@ -109,7 +109,7 @@ impl Browser {
     }
 
     /// A socket as a page opens it.
-    fn socket(&self) -> Result<Socket, u16> {
+    pub(crate) fn socket(&self) -> Result<Socket, u16> {
         let protocols = format!("acp.v1, bearer.{}", self.key);
         let url = format!("ws://{}/acp", self.host);
         let headers = [
@@ -191,7 +191,7 @@ impl Answer {
 
 /// A socket; everything that came on it is kept in its order.
 #[derive(Debug)]
-struct Socket<S = TcpStream> {
+pub(crate) struct Socket<S = TcpStream> {
     inner: WebSocket<S>,
     last_id: u64,
     seen: Vec<Value>,
@@ -238,7 +238,7 @@ impl<S: std::io::Read + std::io::Write> Socket<S> {
     }
 
     /// The result or the error of a request.
-    fn call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+    pub(crate) fn call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         let id = self.request(method, params);
         self.answer(id)
     }

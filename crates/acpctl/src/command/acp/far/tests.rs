@@ -1,7 +1,6 @@
 use std::fs::File;
-use std::sync::Arc;
 
-use acpd_client::{Machines, Place, attachment};
+use acpd_client::attachment;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -12,8 +11,7 @@ fn far(folder: &Path, dir: &str) -> FarRewriter {
     let map = [("src", "/code"), ("src/api", "/srv/api")];
     let map = map.map(|(here, there)| (folder.join(here), there.to_owned())).into();
     let shared = vec![folder.join("common")];
-    let place = Place::Machines(Arc::new(Machines([].into())));
-    let machine = OtherMachine { name: "box".to_owned(), place, map, shared };
+    let machine = OtherMachine { map, shared, ..OtherMachine::for_tests() };
     FarRewriter::new(machine, &folder.join(dir))
 }
 
