@@ -14,6 +14,8 @@
 //! | the same, and no daemon runs | [`ConnectError::NotRunningOn`] |
 //! | the end of ssh, or nothing for too long | [`ConnectError::Unreachable`] |
 //!
+//! A program under an agent says so to the relay, which then is under an agent there.
+//!
 //! The user's ssh decides about addresses, keys and known hosts; nothing here loosens that. A
 //! connection that breaks is resumed like one to a local daemon.
 
@@ -24,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use acpd_api::{API_VERSION, RelayHello, escape};
 use acpd_sys::socket::{self, Stream};
+use acpd_sys::tree::is_marked;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ConnectError;
@@ -106,6 +109,7 @@ impl Host {
     fn way(&self, start: bool, is_asked: bool) -> Vec<String> {
         let mut far = self.relay.clone().unwrap_or_else(|| FIND.to_owned());
         far.push_str(if start { " --start" } else { "" });
+        far.push_str(if is_marked() { " --under-agent" } else { "" });
         far.push_str(if self.relay.is_none() { "'" } else { "" });
         let quiet: &[&str] = if is_asked { &[] } else { &["-o", "BatchMode=yes"] };
         let own = OPTIONS.split(' ').chain(quiet.iter().copied()).chain(["--", &self.ssh, &far]);

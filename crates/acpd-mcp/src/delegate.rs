@@ -10,6 +10,7 @@ use acpd_api::{
     AgentList, Empty, GivenAnswer, Question, Reason, Role, SessionInfo, SessionList,
     SessionListParams, SessionRef, method,
 };
+use acpd_sys::tree::is_marked;
 use acpd_view::Turn;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::CallToolResult;
@@ -22,7 +23,7 @@ use tokio::time::timeout;
 
 use crate::daemon::{EndOnDrop, is_known_over, last_ticket, run_blocking, wait_until_over};
 use crate::failure::Failure;
-use crate::paths::{directory, folder, link, runs_under_agent};
+use crate::paths::{directory, folder, link};
 use crate::report::{Report, Status, ToAnswer, age, line, row};
 use crate::server::Server;
 use crate::teller::Teller;
@@ -307,7 +308,7 @@ impl Server {
             Err(Failure { reason: Some(Reason::SessionNotFound), .. }) => None,
             Err(failure) => return Err(failure),
         };
-        if known.is_none() && self.own.is_none() && runs_under_agent() {
+        if known.is_none() && self.own.is_none() && is_marked() {
             return Err(Failure::new("acpd does not know which session this server belongs to, so \
                 it cannot bound how many an agent begins")
                 .hint("have it lent by acpd: `builtin = [\"delegate\"]` in `[mcp.acpd]` of the configuration"));

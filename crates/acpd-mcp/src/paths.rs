@@ -19,10 +19,6 @@ pub(crate) fn folder(own: Option<&SessionInfo>) -> Result<String, Failure> {
     }
 }
 
-pub(crate) fn runs_under_agent() -> bool {
-    std::env::var_os("ACPD_HOST").is_some_and(|host| !host.is_empty() && host != "-")
-}
-
 fn text_of(path: &Path) -> Result<String, Failure> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| Failure::new(format!("`{}` is not UTF-8", path.display())))

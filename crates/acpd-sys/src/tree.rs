@@ -323,6 +323,11 @@ fn is_other_mark(environ: &[u8], marker: &str) -> bool {
     mark(environ).is_some_and(|mark| mark != marker.as_bytes())
 }
 
+/// Returns whether the environment of this process has the mark of an agent. A program can hide it.
+pub fn is_marked() -> bool {
+    std::env::var_os(MARK).is_some_and(|mark| !mark.is_empty() && mark != NO_AGENT)
+}
+
 /// Returns whether a process is an agent's or below one: the process or one above it has the mark
 /// of an agent or shim, or was started by this process for agents.
 ///

@@ -1,8 +1,7 @@
 //! Commands that run next to the server: they change the file, and notify the server.
 
-use std::env;
-
 use acpd_client::Paths;
+use acpd_sys::tree::is_marked;
 use acpd_sys::{lock, signals};
 
 use crate::failure::Failure;
@@ -57,8 +56,7 @@ pub fn revoke(paths: &Paths, which: &str) -> Result<Vec<TokenInfo>, Failure> {
 /// An agent must not make itself a way around its limits. Best effort, as everywhere: a program can
 /// hide the mark.
 fn refuse_agents() -> Result<(), Failure> {
-    // The daemon and its programs for the user have another mark.
-    if env::var_os("ACPD_HOST").is_none_or(|mark| mark == "-") {
+    if !is_marked() {
         return Ok(());
     }
     let hint = "a person lets others in, at a terminal";

@@ -164,6 +164,10 @@ fn sessions_of_all_machines_are_in_one_list() {
     assert!(id.starts_with("box/"), "{id}");
     near.acpctl(&["allow", id]).success();
     asked.finish().success();
+    let mut by_agent = near.acpctl_command(&["session", "rename", "box/asks", "taken"]);
+    let refused = by_agent.env("ACPD_HOST", "agent-1").output().expect("acpctl");
+    let refused = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.contains("under an agent"), "{refused}");
     let waited = near.acpctl(&["wait", "box/asks", "main", "pc/main"]).success();
     let waited: BTreeSet<_> = waited.stdout().lines().collect();
     assert_eq!(waited, ["box/asks end_turn", "main end_turn", "pc/main end_turn"].into());
