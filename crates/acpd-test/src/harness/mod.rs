@@ -11,6 +11,7 @@ mod config;
 mod ctl;
 mod process;
 mod screen;
+mod sshd;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -29,6 +30,7 @@ pub use config::{Agent, Config};
 pub use ctl::{Output, Running};
 pub use process::{Process, exists, kill9, peak_rss, rss, signal};
 pub use screen::Screen;
+pub use sshd::Sshd;
 
 use crate::process::within;
 
