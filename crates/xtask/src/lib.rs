@@ -7,6 +7,8 @@ pub mod demo;
 pub mod deny;
 pub mod dist;
 pub mod fuzz;
+#[cfg(target_os = "linux")]
+pub mod hosts;
 pub mod install;
 pub mod real;
 pub mod test;

@@ -38,6 +38,9 @@ enum Command {
     Torture(torture::Run<acpd_test::torture::Options>),
     /// Let agents and clients loose for long, and see whether anything grows.
     Soak(torture::Run<acpd_test::soak::Options>),
+    /// Cut connections to another machine over a real ssh, and look for lost or doubled lines.
+    #[cfg(target_os = "linux")]
+    Hosts(torture::Run<xtask::hosts::Options>),
     /// Run the fuzzers of the tests for longer.
     Fuzz(fuzz::Options),
     /// Look at another system from here: check the macOS build, run the Windows build under Wine.
@@ -77,6 +80,10 @@ fn run(command: Command) -> Result {
         }
         Command::Soak(torture::Run { options, no_build }) => {
             acpd_test::soak::run(&options, &torture::programs(no_build)?)
+        }
+        #[cfg(target_os = "linux")]
+        Command::Hosts(torture::Run { options, no_build }) => {
+            xtask::hosts::run(&options, &torture::programs(no_build)?)
         }
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Cross { system } => cross::run(system),
