@@ -20,7 +20,8 @@
 //! connection that breaks is resumed like one to a local daemon.
 
 use std::io::{self, IsTerminal as _, Read as _};
-use std::process::{Child, ExitStatus};
+use std::process::{Child, ChildStderr, ExitStatus};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,7 +41,7 @@ const HELLO: Duration = Duration::from_secs(20);
 const PASSWORD: Duration = Duration::from_mins(2);
 /// Most bytes before that line.
 const BANNER: u64 = 64 << 10;
-/// Longest wait for the end of ssh after its output has ended.
+/// Longest wait for the end of ssh after its output has ended, and then for its errors.
 const END: Duration = Duration::from_secs(1);
 /// Most bytes of an error that ssh or the relay prints.
 const WORDS: u64 = 16 << 10;
@@ -119,10 +120,8 @@ impl Host {
     /// Returns why ssh has ended before the relay said anything.
     fn ended(&self, child: &mut Child) -> ConnectError {
         let status = wait(child);
-        let mut words = Vec::new();
-        if let Some(stderr) = child.stderr.take().filter(|_| status.is_some()) {
-            stderr.take(WORDS).read_to_end(&mut words).ok();
-        }
+        let stderr = child.stderr.take().filter(|_| status.is_some());
+        let words = stderr.map(read_words).unwrap_or_default();
         let words = String::from_utf8_lossy(&words);
         let code = status.and_then(|status| status.code());
         let last = || words.lines().rev().map(str::trim).find(|line| !line.is_empty());
@@ -163,6 +162,28 @@ fn wait(child: &mut Child) -> Option<ExitStatus> {
         }
     }
     None
+}
+
+/// Reads what ssh has printed. A process that it has left behind may keep the pipe open.
+fn read_words(stderr: ChildStderr) -> Vec<u8> {
+    let (sender, blocks) = mpsc::channel();
+    let mut stderr = stderr.take(WORDS);
+    let read = move || {
+        let mut block = [0; 4 << 10];
+        while let Ok(count @ 1..) = stderr.read(&mut block) {
+            if sender.send(block[..count].to_vec()).is_err() {
+                return;
+            }
+        }
+    };
+    let (mut words, end) = (Vec::new(), Instant::now() + END);
+    if thread::Builder::new().name("ssh errors".to_owned()).spawn(read).is_ok() {
+        let left = || end.saturating_duration_since(Instant::now());
+        while let Ok(block) = blocks.recv_timeout(left()) {
+            words.extend(block);
+        }
+    }
+    words
 }
 
 fn end(child: &mut Child) {

@@ -17,6 +17,9 @@ use xtask::workspace;
 /// Longest time for a list of all machines.
 const LIST: Duration = Duration::from_millis(2500);
 
+/// An option for ssh: the program that connects ends, and a child of it stays.
+const LEAVES: &str = "ProxyCommand=sleep 100 >/dev/null & exit 1";
+
 fn home(config: &Config) -> TestEnv {
     TestEnv::new(workspace::bin_dir("debug").expect("a folder").join("acpd"), config)
 }
@@ -157,7 +160,7 @@ fn ssh_says_why_there_is_no_connection() {
         let far = far();
         let sshd = Sshd::start(&far);
         let closed = closed_port();
-        let cases: [(&str, &[&str], &str, &[&str]); 4] = [
+        let cases: [(&str, &[&str], &str, &[&str]); 5] = [
             (
                 "no-program",
                 &[],
@@ -172,6 +175,8 @@ fn ssh_says_why_there_is_no_connection() {
                 &["Permission denied (publickey,password"],
             ),
             ("closed", &["-p", &closed], "", &["Connection refused"]),
+            // A process stays, and keeps open where ssh prints its errors.
+            ("left", &["-o", LEAVES], "", &["Connection closed"]),
         ];
         let table = |(name, options, keys, _): &(&str, &[&str], &str, &[&str])| {
             sshd.table(name, options, &format!("ssh = \"box\"\n{keys}"))
@@ -184,6 +189,8 @@ fn ssh_says_why_there_is_no_connection() {
             // Far below the time that ssh waits for a password.
             assert!(start.elapsed() < Duration::from_secs(5), "{name}: {:?}", start.elapsed());
         }
+        let left = near.tree().into_iter().filter(|process| process.command.starts_with("sleep "));
+        left.for_each(|process| kill9(process.pid));
         assert!(!far.socket().exists(), "nothing is started there");
     });
 }
