@@ -136,7 +136,11 @@ impl Host {
 
     fn unreachable(&self, reason: String, code: Option<i32>) -> ConnectError {
         let name = &self.name;
-        let words = self.ssh_options.iter().chain([&self.ssh]).map(|word| escape::shell_word(word));
+        let words = self.ssh_options.iter().chain([&self.ssh]).map(|word| {
+            // Keeps the dash of an option outside of the quotes.
+            let (dash, rest) = word.strip_prefix('-').map_or(("", &**word), |rest| ("-", rest));
+            format!("{dash}{}", escape::shell_word(rest))
+        });
         let ssh = words.collect::<Vec<_>>().join(" ");
         let hint = match code {
             Some(NOT_FOUND) if reason.contains("exec: ssh:") => "install ssh".to_owned(),

@@ -174,7 +174,7 @@ fn ssh_says_why_there_is_no_connection() {
                 "",
                 &["Permission denied (publickey,password"],
             ),
-            ("closed", &["-p", &closed], "", &["Connection refused"]),
+            ("closed", &["-p", &closed], "", &["Connection refused", "`ssh -p "]),
             // A process stays, and keeps open where ssh prints its errors.
             ("left", &["-o", LEAVES], "", &["Connection closed"]),
         ];
