@@ -239,6 +239,7 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
     stage.all(&["config", "check"]);
     stage.all(&["doctor"]);
     stage.all(&["metrics"]);
+    stage.all(&["host", "check", "nowhere.invalid"]);
     stage.both(&["report", "--output", "-"]);
     stage.all(&["config", "show"]);
     stage.both(&["config", "show", "--file"]);
