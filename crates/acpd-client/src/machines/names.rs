@@ -25,6 +25,9 @@ const ADDRESSES: [&[&str]; 9] = [
     &["params", "begins"],
     &["params", "id"],
 ];
+/// Last parts of those with something that exists: without the name of a machine, it is on the
+/// client's own.
+const EXISTING: [&str; 3] = ["sessionId", "session", "id"];
 /// Members with rows or names, and with one.
 const LISTS: [&str; 3] = ["sessions", "interactions", "agents"];
 const ROWS: [&str; 3] = ["session", "parent", "removed"];
@@ -40,6 +43,11 @@ impl Names {
         Some((self.0.iter().position(|machine| machine == first)?, rest))
     }
 
+    /// Returns the client's own machine.
+    pub(crate) fn own(&self) -> Option<usize> {
+        self.0.iter().position(String::is_empty)
+    }
+
     /// Returns the client's name of what a machine calls so.
     pub(crate) fn shared(&self, machine: usize, name: &str) -> String {
         match self.0[machine].as_str() {
@@ -53,16 +61,20 @@ impl Names {
         let has_all =
             method.starts_with(NAMESPACE) || ["initialize", "session/new"].contains(&method);
         let places = if has_all { &ADDRESSES[..] } else { &ADDRESSES[..1] };
-        let mut machine = None;
+        let (mut machine, mut own) = (None, None);
         for place in places {
             let Some(name) = str_at(&line, place) else { continue };
-            let Some((owner, name)) = self.owner(&name) else { continue };
+            let Some((owner, name)) = self.owner(&name) else {
+                let is_existing = place.last().is_some_and(|last| EXISTING.contains(last));
+                own = own.or_else(|| self.own().filter(|_| is_existing));
+                continue;
+            };
             if *machine.get_or_insert(owner) == owner {
                 let name = quoted(name);
                 line = set_member(&line, place, name.as_bytes());
             }
         }
-        (machine, line)
+        (machine.or(own), line)
     }
 
     /// Returns the machine of a question that the client answers, and its id there.

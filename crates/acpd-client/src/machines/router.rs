@@ -119,7 +119,8 @@ impl Router {
             Ok(Message::Request { id, method, params }) => (Some(id), method, params),
             Ok(Message::Notification { method, params }) => (None, method, params),
             Ok(Message::Response { id, .. }) => {
-                let (machine, id) = self.names.asker(&id).unwrap_or((self.bound, id));
+                let own = self.names.own().unwrap_or(self.bound);
+                let (machine, id) = self.names.asker(&id).unwrap_or((own, id));
                 return vec![ToMachine(machine, set_id(&line, &id))];
             }
             Err(_) => return vec![ToMachine(self.bound, line)],

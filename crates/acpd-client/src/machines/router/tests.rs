@@ -206,3 +206,16 @@ fn lines_of_a_journal_keep_their_content() {
     assert_eq!(params["update"], line["params"]["update"]);
     assert_eq!(shared[0].1["result"]["sessionId"], "box/s");
 }
+
+#[test]
+fn what_has_no_machine_is_here_after_another_one_was_greeted() {
+    let mut scene = scene();
+    let meta = json!({NAMESPACE: {"agent": "box/demo"}});
+    scene.client(&request(1, "initialize", json!({"_meta": meta})));
+    let own = json!({"ref": {"session": "s", "agent": "demo"}});
+    let steps = scene.client(&request(2, method::SESSION_ATTACH, own));
+    assert!(steps.iter().all(|(to, _)| *to == "here"), "{steps:?}");
+    let asked = json!({"id": "3-15", "method": "ask", "params": {"sessionId": "s"}});
+    assert_eq!(scene.machine(HERE_AT, &asked)[0].1["id"], "3-15");
+    assert_eq!(scene.client(&answer("3-15", json!("yes")))[0].0, "here");
+}
