@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 /// Members of parameters that may begin with the name of a machine. Messages of the protocol
 /// between editors and agents have only the first one, except those that open a session.
-const ADDRESSES: [&[&str]; 9] = [
+const ADDRESSES: [&[&str]; 11] = [
     &["params", "sessionId"],
     &["params", "_meta", NAMESPACE, "agent"],
     &["params", "_meta", NAMESPACE, "name"],
@@ -22,6 +22,8 @@ const ADDRESSES: [&[&str]; 9] = [
     &["params", "ref", "session"],
     &["params", "agent"],
     &["params", "session"],
+    &["params", "session", "agent"],
+    &["params", "session", "session"],
     &["params", "begins"],
     &["params", "id"],
 ];
@@ -29,7 +31,7 @@ const ADDRESSES: [&[&str]; 9] = [
 /// client's own.
 const EXISTING: [&str; 3] = ["sessionId", "session", "id"];
 /// Members with rows or names, and with one.
-const LISTS: [&str; 3] = ["sessions", "interactions", "agents"];
+const LISTS: [&str; 5] = ["sessions", "interactions", "agents", "hits", "totals"];
 const ROWS: [&str; 3] = ["session", "parent", "removed"];
 
 /// Machines by number. The client's own machine has an empty name.
@@ -112,6 +114,7 @@ impl Names {
             self.share_member(machine, members, "id");
         }
         for row in ROWS {
+            self.share_member(machine, members, row);
             members.get_mut(row).into_iter().for_each(|row| self.share(machine, row));
         }
         for list in LISTS {
@@ -188,7 +191,12 @@ mod tests {
             sent("_acpd/session/show", mixed).1,
             json!({"session": "box/s", "agent": "demo"})
         );
-        assert_eq!(sent("_acpd/session/list", json!({"begins": "b"})).0, None);
+        assert_eq!(sent("_acpd/session/list", json!({"begins": "b", "agent": "demo"})).0, None);
+        let traced = json!({"session": {"session": "box/s", "agent": "box/demo"}});
+        let (machine, params) = sent("_acpd/trace", traced);
+        assert_eq!(params, json!({"session": {"session": "s", "agent": "demo"}}));
+        assert_eq!(machine, Some(1));
+        assert_eq!(sent("_acpd/session/show", json!({"session": "s"})).0, Some(0));
     }
 
     #[test]
@@ -198,18 +206,21 @@ mod tests {
             "sessions": [{"sessionId": "s", "name": "main", "agent": "demo",
                 "parent": {"agent": "demo", "sessionId": "p"}}],
             "interactions": [{"id": "1-4", "agent": "demo", "sessionId": "s", "name": null,
-                "question": {"kind": "permission", "options": options}}],
+                "parent": "lead", "question": {"kind": "permission", "options": options}}],
             "agents": [{"name": "demo", "title": "Demo"}],
             "removed": {"interactions": ["1-3"], "agents": ["old"]},
+            "hits": [{"session": {"sessionId": "s", "name": "main"}}],
         });
         names().share(1, &mut list);
         let expected = json!({
             "sessions": [{"sessionId": "box/s", "name": "box/main", "agent": "box/demo",
                 "parent": {"agent": "box/demo", "sessionId": "box/p"}}],
             "interactions": [{"id": "box/1-4", "agent": "box/demo", "sessionId": "box/s",
-                "name": null, "question": {"kind": "permission", "options": options}}],
+                "name": null, "parent": "box/lead",
+                "question": {"kind": "permission", "options": options}}],
             "agents": [{"name": "box/demo", "title": "Demo"}],
             "removed": {"interactions": ["box/1-3"], "agents": ["box/old"]},
+            "hits": [{"session": {"sessionId": "box/s", "name": "box/main"}}],
         });
         assert_eq!(list, expected);
     }
