@@ -235,9 +235,12 @@ impl Router {
             }
             (Some(OpenRequest::One { .. }), Outcome::Error(_)) => vec![ToClient(line.clone())],
             (Some(OpenRequest::Watch), Outcome::Result(result)) => {
+                // It may have been late before.
+                let mut steps = self.set_error(machine, None);
                 let old = std::mem::take(&mut self.machines[machine].rows);
                 self.machines[machine].rows = self.shared_rows(machine, result);
-                self.notice(&self.machines[machine].rows.changes_from(&old))
+                steps.extend(self.notice(&self.machines[machine].rows.changes_from(&old)));
+                steps
             }
             (Some(OpenRequest::List(mut list)), outcome) => {
                 list.parts[machine] = Some(match outcome {
@@ -329,8 +332,12 @@ impl Router {
 
     /// Notes that a new connection to a machine is there.
     pub(crate) fn on_up(&mut self, machine: usize) -> Vec<RouteStep> {
-        self.machines[machine].retry_at = None;
-        self.set_error(machine, None)
+        let mut steps = self.set_error(machine, None);
+        // A request of the client came before the next attempt.
+        if self.machines[machine].retry_at.take().is_some() {
+            steps.push(self.watch(machine));
+        }
+        steps
     }
 
     /// Notes that a connection was lost, and is being made again.

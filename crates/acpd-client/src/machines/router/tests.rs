@@ -219,3 +219,26 @@ fn what_has_no_machine_is_here_after_another_one_was_greeted() {
     assert_eq!(scene.machine(HERE_AT, &asked)[0].1["id"], "3-15");
     assert_eq!(scene.client(&answer("3-15", json!("yes")))[0].0, "here");
 }
+
+#[test]
+fn rows_of_a_machine_continue_if_a_request_connects_again() {
+    let mut scene = scene();
+    scene.watch();
+    scene.down(BOX);
+    scene.client(&request(2, method::SESSION_SHOW, json!({"session": "box/s"})));
+    let up = shown_steps(scene.router.on_up(BOX));
+    assert_eq!((up[1].0, &up[1].1["method"]), ("box", &json!(method::WATCH)));
+    assert_eq!(scene.router.wakes_at(), None);
+}
+
+#[test]
+fn a_machine_that_was_late_is_shown_as_reachable() {
+    let mut scene = scene();
+    scene.client(&request(1, method::WATCH, json!({})));
+    scene.machine(HERE_AT, &answer(1, rows(&["s"])));
+    let joined = shown_steps(scene.router.on_time(scene.start + LIST));
+    assert_eq!((joined[0].0, joined[1].0), ("box", "client"));
+    let changed = scene.machine(BOX, &answer(joined[0].1["id"].clone(), rows(&["s"])));
+    assert_eq!(changed[0].1["params"]["hosts"][1], json!({"name": "box"}));
+    assert_eq!(ids(&changed[1].1["params"]), ["box/s"]);
+}
