@@ -7,7 +7,7 @@
 //! | this one | `main` | `main` |
 //! | this one | `box/main`, which would be ambiguous | `/box/main` |
 
-use acp_wire::{Id, set_member, str_at};
+use acp_wire::{Id, remove_member, set_member, str_at};
 use acpd_api::NAMESPACE;
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -92,11 +92,12 @@ impl Names {
         string_id(&self.shared(machine, &id))
     }
 
-    /// Returns a line with the client's name at `place`.
+    /// Returns a line with the client's name at `place`. Of duplicate members only that one is left.
     pub(crate) fn share_at(&self, machine: usize, line: &Bytes, place: &[&str]) -> Bytes {
+        let rest = remove_member(line, place);
         match str_at(line, place) {
-            Some(name) => set_member(line, place, quoted(&self.shared(machine, &name)).as_bytes()),
-            None => line.clone(),
+            Some(name) => set_member(&rest, place, quoted(&self.shared(machine, &name)).as_bytes()),
+            None => rest,
         }
     }
 

@@ -217,7 +217,9 @@ impl Router {
                 }
                 _ => self.names.share_at(machine, line, &["params", "sessionId"]),
             },
-            _ => line.clone(),
+            Ok(Message::Notification { .. }) => line.clone(),
+            // Another reader than this one may find names of another machine in it.
+            Err(_) => return Vec::new(),
         };
         vec![ToClient(line)]
     }
@@ -316,7 +318,8 @@ impl Router {
 
     fn on_changed(&mut self, machine: usize, params: &RawValue) -> Vec<RouteStep> {
         let changed = self.shared_value(machine, params);
-        let Ok(changed) = serde_json::from_value::<Changed>(changed) else { return Vec::new() };
+        let Ok(changed) = serde_json::from_value(changed) else { return Vec::new() };
+        let changed = Changed { hosts: Vec::new(), ..changed };
         self.machines[machine].rows.apply(changed.clone());
         self.notice(&changed)
     }

@@ -242,3 +242,19 @@ fn a_machine_that_was_late_is_shown_as_reachable() {
     assert_eq!(changed[0].1["params"]["hosts"][1], json!({"name": "box"}));
     assert_eq!(ids(&changed[1].1["params"]), ["box/s"]);
 }
+
+#[test]
+fn a_machine_has_no_way_to_names_of_another_one() {
+    let mut scene = scene();
+    scene.watch();
+    let mut sent = |line: &str| {
+        shown_steps(scene.router.on_machine(BOX, &Bytes::copy_from_slice(line.as_bytes())))
+    };
+    let twice = r#"{"method":"session/update","params":{"sessionId":"a","x":1,"sessionId":"s"}}"#;
+    assert_eq!(sent(twice)[0].1["params"]["sessionId"], "box/a");
+    let odd = r#"{"method":"session/update","params":{"sessionId":1,"sessionId":"s"}}"#;
+    assert_eq!(sent(odd)[0].1["params"].get("sessionId"), None);
+    assert_eq!(sent(r#"{"id":"x","id":"3-15","method":"ask","params":{}}"#), []);
+    let hosts = r#"{"method":"_acpd/changed","params":{"hosts":[{"name":"here","error":"x"}]}}"#;
+    assert_eq!(sent(hosts)[0].1["params"].get("hosts"), None);
+}
