@@ -18,7 +18,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use acp_wire::{ErrorObject, Id, Message, Outcome, build, code, parse, set_id, set_member, str_at};
+use acp_wire::{
+    ErrorObject, Id, Message, Outcome, build, code, parse, remove_member, set_id, set_member,
+    str_at,
+};
 use acpd_api::{Changed, Empty, HostState, LogResult, NAMESPACE, Watched, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -73,9 +76,21 @@ enum OpenRequest {
     },
     List(OpenList),
     /// The greeting of another machine than that of the client's `initialize`.
-    Hello,
+    Hello(usize),
     /// All rows of a machine that is back.
-    Watch,
+    Watch(usize),
+}
+
+impl OpenRequest {
+    /// Returns the machine that answers alone.
+    fn machine(&self) -> Option<usize> {
+        match self {
+            OpenRequest::One { machine, .. }
+            | OpenRequest::Hello(machine)
+            | OpenRequest::Watch(machine) => Some(*machine),
+            OpenRequest::List(_) => None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -137,6 +152,11 @@ impl Router {
             Some(OpenRequest::One { machine, .. }) => (Some(*machine), line),
             _ => self.names.addressee(line.clone(), &method),
         };
+        if let Some(id) = id.as_ref().filter(|id| !id.is_null() && self.open.contains_key(id)) {
+            let error =
+                ErrorObject::new(code::INVALID_REQUEST, "the id is that of an open request");
+            return vec![ToClient(build::error(id, &error))];
+        }
         let is_list = machine.is_none() && LISTS.contains(&method.as_str());
         match id {
             Some(id) if is_list => self.ask_all(id, method, &line, now),
@@ -182,11 +202,13 @@ impl Router {
         self.machines[machine].is_greeted = true;
         let agent = json!(str_at(line, &["params", "ref", "agent"])).to_string();
         let hello = set_member(&hello, &["params", "_meta", NAMESPACE, "agent"], agent.as_bytes());
-        Some(ToMachine(machine, set_id(&hello, &self.own_id(OpenRequest::Hello))))
+        // A client that resumes its connection does so with one machine.
+        let hello = remove_member(&hello, &["params", "_meta", NAMESPACE, "client"]);
+        Some(ToMachine(machine, set_id(&hello, &self.own_id(OpenRequest::Hello(machine)))))
     }
 
     fn watch(&mut self, machine: usize) -> RouteStep {
-        let id = self.own_id(OpenRequest::Watch);
+        let id = self.own_id(OpenRequest::Watch(machine));
         ToMachine(machine, build::request(&id, method::WATCH, &Empty {}))
     }
 
@@ -231,12 +253,17 @@ impl Router {
         outcome: Outcome<'_>,
         line: &Bytes,
     ) -> Vec<RouteStep> {
+        // A machine answers no request to another one.
+        let is_asked = |open: &OpenRequest| open.machine().is_none_or(|of| of == machine);
+        if !self.open.get(id).is_some_and(is_asked) {
+            return Vec::new();
+        }
         match (self.open.remove(id), outcome) {
             (Some(OpenRequest::One { method, .. }), Outcome::Result(result)) => {
                 vec![ToClient(self.shared_answer(machine, &method, result, line))]
             }
             (Some(OpenRequest::One { .. }), Outcome::Error(_)) => vec![ToClient(line.clone())],
-            (Some(OpenRequest::Watch), Outcome::Result(result)) => {
+            (Some(OpenRequest::Watch(_)), Outcome::Result(result)) => {
                 // It may have been late before.
                 let mut steps = self.set_error(machine, None);
                 let old = std::mem::take(&mut self.machines[machine].rows);
@@ -260,7 +287,7 @@ impl Router {
                 self.open.insert(id.clone(), OpenRequest::List(list));
                 self.join_lists(|_| false)
             }
-            // The greeting of a machine, or its part of a list that was joined without it.
+            // The greeting of a machine, or an error instead of its rows.
             _ => Vec::new(),
         }
     }
@@ -376,9 +403,7 @@ impl Router {
                 _ => {}
             }
         }
-        self.open.retain(
-            |_, open| !matches!(open, OpenRequest::One { machine: of, .. } if *of == machine),
-        );
+        self.open.retain(|_, open| open.machine() != Some(machine));
         steps.extend(self.join_lists(|_| false));
         steps.extend(is_lost.then_some(Close));
         steps

@@ -258,3 +258,31 @@ fn a_machine_has_no_way_to_names_of_another_one() {
     let hosts = r#"{"method":"_acpd/changed","params":{"hosts":[{"name":"here","error":"x"}]}}"#;
     assert_eq!(sent(hosts)[0].1["params"].get("hosts"), None);
 }
+
+#[test]
+fn a_machine_answers_only_its_own_requests() {
+    let mut scene = scene();
+    scene.client(&request(1, method::SESSION_SHOW, json!({"session": "s"})));
+    assert_eq!(scene.machine(BOX, &answer(1, session("s"))), [], "a request to here");
+    assert_eq!(scene.machine(HERE_AT, &answer(1, session("s")))[0].0, "client");
+    scene.client(&request(2, "initialize", json!({})));
+    let steps = scene.client(&request(3, "session/prompt", json!({"sessionId": "box/s"})));
+    let greeting = answer(steps[0].1["id"].clone(), json!({}));
+    assert_eq!(scene.machine(HERE_AT, &greeting), []);
+    // An id stands for one request.
+    let again = scene.client(&request(3, method::STATUS, json!({})));
+    assert_eq!((again[0].0, &again[0].1["error"]["code"]), ("client", &json!(-32600)));
+    assert_eq!(scene.machine(BOX, &answer(3, json!({})))[0].1["result"], json!({}));
+}
+
+#[test]
+fn failed_attempts_leave_no_open_requests() {
+    let mut scene = scene();
+    scene.watch();
+    for _ in 0..3 {
+        scene.down(BOX);
+        let at = scene.router.wakes_at().expect("another attempt");
+        scene.router.on_time(at);
+    }
+    assert_eq!(scene.router.open.len(), 1);
+}
