@@ -492,7 +492,7 @@ impl LinkReader {
         inner.out.clear();
         inner.waiting = 0;
         let resumable = inner.memory.lost() && !self.patience.is_zero();
-        inner.ended = !resumable || inner.memory.is_turned_away();
+        inner.ended |= !resumable || inner.is_leaving || inner.memory.is_turned_away();
         let (has_ended, is_stopped) = (inner.ended, inner.memory.is_stopped());
         let refusal = inner.memory.refusal().filter(|_| has_ended).cloned();
         self.shared.changed.notify_all();
@@ -599,6 +599,9 @@ impl LinkReader {
 
     fn install(&mut self, stream: Arc<Stream>) {
         let mut inner = self.shared.lock();
+        if inner.ended {
+            return;
+        }
         inner.out = inner.memory.back();
         inner.waiting = inner.out.iter().map(Bytes::len).sum();
         inner.stream = Some(Arc::clone(&stream));

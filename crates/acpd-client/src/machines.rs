@@ -48,7 +48,7 @@ struct Machine {
 enum MachineEvent {
     Client(Bytes),
     ClientLeft,
-    Up(usize, LinkWriter),
+    Up(usize, OpenLink),
     Line(usize, Bytes),
     Away(usize),
     Back(usize),
@@ -59,7 +59,16 @@ enum MachineLink {
     Idle,
     /// The lines to send once it is open.
     Opening(Vec<Bytes>),
-    Open(LinkWriter),
+    Open(OpenLink),
+}
+
+/// Ends its link when it is dropped, also with an event that is no longer taken.
+struct OpenLink(LinkWriter);
+
+impl Drop for OpenLink {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 struct Exchange {
@@ -117,7 +126,7 @@ impl Join for Machines {
         };
         if let [machine] = &*self.0 {
             let (reader, writer) = connect(machine, spawn)?;
-            exchange.links[0] = MachineLink::Open(writer);
+            exchange.links[0] = MachineLink::Open(OpenLink(writer));
             let sender = sender.clone();
             start_thread("machine", move || follow(0, reader, &sender))?;
         }
@@ -161,16 +170,14 @@ impl Exchange {
             MachineEvent::Line(machine, line) => self.router.on_machine(machine, &line),
             MachineEvent::Away(machine) => self.router.on_away(machine),
             MachineEvent::Back(machine) => self.router.on_back(machine),
-            MachineEvent::Up(machine, writer) => {
-                let link = MachineLink::Open(writer.clone());
-                if let MachineLink::Opening(lines) =
-                    std::mem::replace(&mut self.links[machine], link)
-                {
+            MachineEvent::Up(machine, link) => {
+                if let MachineLink::Opening(lines) = &mut self.links[machine] {
                     // A lost connection is reported as an event.
-                    for line in lines {
-                        drop(writer.send(line));
+                    for line in lines.drain(..) {
+                        drop(link.0.send(line));
                     }
                 }
+                self.links[machine] = MachineLink::Open(link);
                 self.router.on_up(machine)
             }
             MachineEvent::Down(machine, error) => {
@@ -186,7 +193,7 @@ impl Exchange {
             RouteStep::ToClient(line) => write_line(&self.client, &line).is_ok(),
             RouteStep::ToMachine(machine, line) => {
                 match &mut self.links[machine] {
-                    MachineLink::Open(writer) => drop(writer.send(line)),
+                    MachineLink::Open(link) => drop(link.0.send(line)),
                     MachineLink::Opening(lines) => lines.push(line),
                     link @ MachineLink::Idle => {
                         *link = MachineLink::Opening(vec![line]);
@@ -204,7 +211,7 @@ impl Exchange {
         let sender = self.sender.clone();
         let run = move || match connect(&machine, spawn) {
             Ok((reader, writer)) => {
-                if sender.send(MachineEvent::Up(at, writer)).is_ok() {
+                if sender.send(MachineEvent::Up(at, OpenLink(writer))).is_ok() {
                     follow(at, reader, &sender);
                 }
             }
@@ -216,7 +223,7 @@ impl Exchange {
     /// Ends all links after their last lines, then the connection of the client.
     fn leave(self) {
         let open = self.links.iter().filter_map(|link| match link {
-            MachineLink::Open(writer) => Some(writer),
+            MachineLink::Open(link) => Some(&link.0),
             _ => None,
         });
         let open: Vec<_> = open.inspect(|writer| writer.end()).collect();

@@ -282,6 +282,15 @@ fn a_link_that_is_left_says_so_with_its_last_line() {
 }
 
 #[test]
+fn a_link_that_ends_before_initialize_does_not_connect_again() {
+    let (_home, listener, mut reader, writer) = linked(PATIENCE);
+    let daemon = accept(&listener);
+    writer.end();
+    assert!(matches!(reader.recv(), Err(LinkError::Closed)));
+    drop(daemon);
+}
+
+#[test]
 fn both_directions_may_be_full_at_once() {
     const SIZE: usize = 4 << 20;
     let (_home, listener, mut reader, writer) = linked(PATIENCE);
