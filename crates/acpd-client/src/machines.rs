@@ -153,10 +153,9 @@ impl Exchange {
                 Some(at) => events.recv_timeout(at.saturating_duration_since(now)),
                 None => events.recv().map_err(RecvTimeoutError::from),
             };
-            let steps = match event {
-                Ok(event) => self.take(event),
-                Err(_) => self.router.on_time(Instant::now()),
-            };
+            let mut steps = event.map(|event| self.take(event)).unwrap_or_default();
+            // Also while a machine sends lines without a pause.
+            steps.extend(self.router.on_time(Instant::now()));
             if steps.into_iter().any(|step| !self.perform(step)) {
                 return self.leave();
             }
