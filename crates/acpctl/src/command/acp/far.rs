@@ -115,11 +115,16 @@ impl FarRewriter {
 
     /// Rewrites a line of the daemon. `Err`: the answer to it, instead of the editor's.
     pub(super) fn rewrite_for_editor(&self, line: Bytes) -> Result<Bytes, Bytes> {
-        match str_at(&line, &["method"]).as_deref() {
-            Some("fs/read_text_file" | "fs/write_text_file") => self.rewrite_path(&line, "path"),
-            Some("terminal/create") => self.rewrite_path(&line, "cwd"),
-            Some(_) => Ok(line.clone()),
-            None => Ok(self.rewrite_answer(&line)),
+        match parse(&line) {
+            Ok(Message::Request { id, method, .. }) => match &*method {
+                "fs/read_text_file" | "fs/write_text_file" => self.rewrite_path(&line, &id, "path"),
+                "terminal/create" => self.rewrite_path(&line, &id, "cwd"),
+                _ => Ok(line.clone()),
+            },
+            Ok(Message::Notification { .. }) => Ok(line.clone()),
+            Ok(Message::Response { .. }) => Ok(self.rewrite_answer(&line)),
+            // The editor may find such a request in it.
+            Err(why) => Err(error(&Id::null(), &ErrorObject::new(why.code(), why.to_string()))),
         }
     }
 
@@ -235,17 +240,23 @@ impl FarRewriter {
     }
 
     /// Rewrites a request of the agent about a file of the editor's machine.
-    fn rewrite_path(&self, line: &Bytes, name: &str) -> Result<Bytes, Bytes> {
-        let path = ["params", name];
-        let Some(far) = str_at(line, &path) else { return Ok(line.clone()) };
-        let near = self.near_path(&far).unwrap_or_else(|| far.clone().into_owned());
-        if let Ok(Message::Request { id, .. }) = parse(line)
-            && !self.is_same_there(Path::new(&near))
-        {
-            let text = format!("`{far}` is not in a directory that the editor's machine shares");
-            return Err(error(&id, &ErrorObject::new(code::INVALID_PARAMS, text)));
+    fn rewrite_path(&self, line: &Bytes, id: &Id, name: &str) -> Result<Bytes, Bytes> {
+        let refuse = |code, text| Err(error(id, &ErrorObject::new(code, text)));
+        if !self.is_shared {
+            // An editor may serve what it does not offer.
+            let text = "the editor's directory is not shared with the agent's machine";
+            return refuse(code::METHOD_NOT_FOUND, text.to_owned());
         }
-        Ok(set_member(line, &path, json!(near).to_string().as_bytes()))
+        let path = ["params", name];
+        // Of duplicate members only the one that is checked is left.
+        let rest = remove_member(line, &path);
+        let Some(far) = str_at(line, &path) else { return Ok(rest) };
+        let near = self.near_path(&far).unwrap_or_else(|| far.clone().into_owned());
+        if !self.is_same_there(Path::new(&near)) {
+            let text = format!("`{far}` is not in a directory that the editor's machine shares");
+            return refuse(code::INVALID_PARAMS, text);
+        }
+        Ok(set_member(&rest, &path, json!(near).to_string().as_bytes()))
     }
 
     /// Adds the host and the way out to the error that a directory is missing.
@@ -291,7 +302,9 @@ impl FarRewriter {
     /// lead to.
     fn is_same_there(&self, path: &Path) -> bool {
         let has_parent = path.components().any(|part| part == Component::ParentDir);
-        let real = path.ancestors().find_map(|path| dunce::canonicalize(path).ok());
+        // A link to a file that is missing leads there, too.
+        let mut there = path.ancestors().filter(|path| fs::symlink_metadata(path).is_ok());
+        let real = there.next().and_then(|path| dunce::canonicalize(path).ok());
         let Some(real) = real.filter(|_| path.is_absolute() && !has_parent) else { return false };
         let mut dirs = self.machine.shared.iter().filter_map(|dir| dunce::canonicalize(dir).ok());
         dirs.any(|dir| real.starts_with(dir))

@@ -45,8 +45,8 @@ fn printed(far: &FarRewriter) -> Vec<String> {
 fn other_lines_keep_every_byte() {
     let (_temporary, folder) = folder();
     let far = far(&folder, "other");
+    assert_eq!(up(&far, "junk"), "junk");
     for line in [
-        "junk",
         r#"{"id" : 1,"method":"session/set_mode","params":{"cwd":"/src"}}"#,
         r#"{"id":1,"method":"session/prompt","params":{"prompt":[ {"type":"text","text":"\u0061"} ]}}"#,
         r#"{"id":2,"method":"session/new","params":{"cwd":"/x\/y","mcpServers":[ ]}}"#,
@@ -165,6 +165,28 @@ fn requests_of_the_agent_stay_in_shared_directories() {
     for outside in ["/etc/hosts", "/mnt/common/etc/hosts", "/mnt/common/../x", "/code/a"] {
         let refusal = down(&far, &read(outside)).unwrap_err();
         assert!(refusal.contains(r#""id":"1-2","error":"#), "{refusal}");
+    }
+    // A file that is missing, behind a link out of the directory.
+    std::os::unix::fs::symlink(folder.join("other/new"), folder.join("common/new")).unwrap();
+    down(&far, &read("/mnt/common/new")).unwrap_err();
+    let path = |path: &str| format!(r#""path":"{path}""#);
+    let twice = [path("/mnt/common/lib/new.rs"), path("/etc/hosts")].join(",");
+    let twice = read("").replace(&path(""), &twice);
+    assert_eq!(down(&far, &twice).unwrap(), read(&near));
+    down(&far, &read(&near).replacen('{', r#"{"method":"x","#, 1)).unwrap_err();
+}
+
+#[test]
+fn nothing_is_served_in_a_directory_that_is_not_shared() {
+    let (_temporary, folder) = folder();
+    let far = far(&folder, "other");
+    let path = folder.join("common/lib").display().to_string();
+    for (method, params) in [
+        ("terminal/create", json!({"command": "sh"})),
+        ("fs/read_text_file", json!({"path": path})),
+    ] {
+        let line = json!({"id": 1, "method": method, "params": params}).to_string();
+        assert!(down(&far, &line).unwrap_err().contains("is not shared"), "{method}");
     }
 }
 
