@@ -84,7 +84,12 @@ fn named_in(matches: &ArgMatches) -> Vec<String> {
     }
     let values = ["session", "sessions", "resume", "attach", "id"].into_iter();
     let values = values.filter_map(|arg| matches.try_get_raw(arg).ok().flatten()).flatten();
-    values.map(|value| value.to_string_lossy().into_owned()).collect()
+    let mut named: Vec<_> = values.collect();
+    // The session of `run --steer` may be the first word.
+    if named.is_empty() && matches!(matches.try_get_one("steer"), Ok(Some(true))) {
+        named.extend(matches.get_raw("prompt").into_iter().flatten().take(1));
+    }
+    named.into_iter().map(|value| value.to_string_lossy().into_owned()).collect()
 }
 
 const EXAMPLES: &str = examples!(

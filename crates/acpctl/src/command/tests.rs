@@ -100,3 +100,12 @@ fn prompt_may_be_words_or_a_dash() {
     assert_eq!(prompt(&["review", "-"]), ["review", "-"]);
     assert_eq!(prompt(&["--", "--help me"]), ["--help me"]);
 }
+
+#[test]
+fn a_command_line_names_its_sessions() {
+    let named = |line: &str| Cli::parse(line.split(' ').map(Into::into)).expect("a command").named;
+    assert_eq!(named("acpctl wait fix box/fix"), ["fix", "box/fix"]);
+    assert_eq!(named("acpctl run --steer box/fix use a/b"), ["box/fix"]);
+    assert_eq!(named("acpctl run --steer -s box/fix a/b"), ["box/fix"]);
+    assert!(named("acpctl run a/b").is_empty());
+}
