@@ -109,6 +109,12 @@ pub(crate) fn to_continue(
     })
 }
 
+/// Returns whether an agent has this name, on whatever machine: `box/claude` is `claude`, too.
+pub(crate) fn is_agent(agent: &Untrusted, name: &str) -> bool {
+    let there = agent.raw().split_once('/').map(|(_, there)| there);
+    *agent == name || there == Some(name)
+}
+
 /// Returns whether the session was prompted and is not archived. So a session that an editor only
 /// opened does not count.
 fn is_used(session: &SessionInfo) -> bool {
@@ -197,7 +203,7 @@ impl<'a> Wanted<'a> {
     /// Returns the session with this name in this directory that belongs to another agent.
     pub(crate) fn of_others<'s>(&self, list: &'s SessionList) -> Option<&'s SessionInfo> {
         let agent = self.agent?;
-        list.sessions.iter().find(|session| session.agent != agent && self.is_here(session))
+        list.sessions.iter().find(|one| !is_agent(&one.agent, agent) && self.is_here(one))
     }
 
     fn of_agent(&self, list: SessionList) -> Vec<SessionInfo> {
@@ -205,7 +211,7 @@ impl<'a> Wanted<'a> {
     }
 
     fn is_of_agent(&self, session: &SessionInfo) -> bool {
-        self.agent.is_none_or(|agent| session.agent == agent)
+        self.agent.is_none_or(|agent| is_agent(&session.agent, agent))
     }
 
     /// Expects the last used session first.
@@ -397,6 +403,19 @@ mod tests {
         match wanted(text).choose(list(), care, drop) {
             Ok(session) => session.session_id.into_raw(),
             Err(error) => error.render().as_str().lines().next().unwrap().to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_agent_of_another_machine_has_its_name_there() {
+        for (agent, name, is_it) in [
+            ("box/claude", "claude", true),
+            ("box/claude", "box/claude", true),
+            ("claude", "claude", true),
+            ("claude", "box/claude", false),
+            ("box/claude", "pc/claude", false),
+        ] {
+            assert_eq!(is_agent(&agent.into(), name), is_it, "{agent} {name}");
         }
     }
 

@@ -238,7 +238,7 @@ fn find(
     let mut connection = ui.door().connect()?;
     let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
     let mut open = list.interactions;
-    open.retain(|question| agent.is_none_or(|agent| question.agent == agent));
+    open.retain(|question| agent.is_none_or(|agent| lookup::is_agent(&question.agent, agent)));
     let by_session = wanted.filter(|wanted| open.iter().all(|question| question.id != **wanted));
     if let Some(wanted) = by_session {
         let asks = |session: &SessionInfo, question: &InteractionInfo| {

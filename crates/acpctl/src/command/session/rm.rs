@@ -163,7 +163,7 @@ fn matching(
     let old = args.older_than.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
     let matches = |session: &&SessionInfo| {
         let name = session.name.as_ref().map(Untrusted::raw);
-        args.agent.as_ref().is_none_or(|agent| session.agent == *agent)
+        args.agent.as_ref().is_none_or(|agent| lookup::is_agent(&session.agent, agent))
             && old.is_none_or(|age| now.saturating_sub(session.updated) > age)
             && glob.is_none_or(|glob| name.is_some_and(|name| glob.matches(name)))
     };
