@@ -361,7 +361,7 @@ fn is_local(url: &str) -> bool {
         None => host.split(':').next().unwrap_or_default(),
     };
     let host = host.trim_end_matches('.').to_ascii_lowercase();
-    let address = host.parse::<IpAddr>();
+    let address = host.parse::<IpAddr>().map(|address| address.to_canonical());
     address.is_ok_and(|address| address.is_loopback() || address.is_unspecified())
         || host == "localhost"
         || host.ends_with(".localhost")

@@ -105,8 +105,13 @@ fn servers_of_this_machine_are_left_out() {
     assert!(printed(&far)[0].contains("cannot use MCP servers `a`, `b`, `d` of this machine"));
     let shared = [program, typed, web, lent].join(",");
     assert_eq!(up(&far, &new("common", &all)), new("common", &shared));
-    for url in ["http://LOCALHOST", "ws://127.0.0.2:1", "http://a.localhost./", "http://0.0.0.0?a"]
-    {
+    for url in [
+        "http://[::ffff:127.0.0.1]",
+        "http://LOCALHOST",
+        "ws://127.0.0.2:1",
+        "http://a.localhost./",
+        "http://0.0.0.0?a",
+    ] {
         assert!(is_local(url), "{url}");
     }
 }
