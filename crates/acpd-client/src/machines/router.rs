@@ -227,17 +227,15 @@ impl Router {
             }
             Ok(Message::Request { id, .. }) => {
                 let line = set_id(line, &self.names.shared_id(machine, &id));
+                // The id of a question in the notices about it.
+                let id = ["params", "_meta", NAMESPACE, "id"];
+                let line = self.names.share_at(machine, &line, &id);
                 self.names.share_at(machine, &line, &["params", "sessionId"])
             }
             Ok(Message::Notification { method, params: Some(params) }) => match &*method {
                 method::CHANGED => return self.on_changed(machine, params),
                 CANCEL_REQUEST => self.names.share_at(machine, line, &["params", "requestId"]),
-                method if method.starts_with(NAMESPACE) => {
-                    let mut params = value_of(params);
-                    self.names.share(machine, &mut params);
-                    build::notification(method, &params)
-                }
-                _ => self.names.share_at(machine, line, &["params", "sessionId"]),
+                _ => self.shared_notice(machine, line, &method, params),
             },
             Ok(Message::Notification { .. }) => line.clone(),
             // Another reader than this one may find names of another machine in it.
@@ -305,16 +303,17 @@ impl Router {
                 let at = |part| ["result", part, "_meta", NAMESPACE, "agent"];
                 share_at(&share_at(line, &at("agentCapabilities")), &at("capabilities"))
             }
-            // Lines of a journal stay as they are, but for their session.
             method::SESSION_LOG => {
                 let Ok(page) = serde_json::from_str::<LogResult>(result.get()) else {
                     return line.clone();
                 };
                 let mut entries = page.entries;
                 for entry in &mut entries {
-                    let entry_line = Bytes::copy_from_slice(entry.line.get().as_bytes());
-                    let shared = share_at(&entry_line, &["params", "sessionId"]);
-                    if let Ok(shared) = serde_json::from_slice(&shared) {
+                    let line = Bytes::copy_from_slice(entry.line.get().as_bytes());
+                    if let Ok(Message::Notification { method, params: Some(params) }) = parse(&line)
+                        && let line = self.shared_notice(machine, &line, &method, params)
+                        && let Ok(shared) = serde_json::from_slice(&line)
+                    {
                         entry.line = shared;
                     }
                 }
@@ -330,6 +329,21 @@ impl Router {
                 set_member(line, &["result"], shared.to_string().as_bytes())
             }
             _ => line.clone(),
+        }
+    }
+
+    /// Content of the protocol stays as it is, but for the session.
+    fn shared_notice(
+        &self,
+        machine: usize,
+        line: &Bytes,
+        method: &str,
+        params: &RawValue,
+    ) -> Bytes {
+        if method.starts_with(NAMESPACE) {
+            build::notification(method, &self.shared_value(machine, params))
+        } else {
+            self.names.share_at(machine, line, &["params", "sessionId"])
         }
     }
 

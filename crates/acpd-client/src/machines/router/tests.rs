@@ -125,9 +125,11 @@ fn a_conversation_stays_with_its_machine() {
     let session = scene.machine(BOX, &answer(2, json!({"sessionId": "s-1"})));
     assert_eq!(session, [("client", answer(2, json!({"sessionId": "box/s-1"})))]);
     // A question, its answer, and the end of the question.
-    let params = json!({"sessionId": "s-1", "toolCall": {"sessionId": "s-1"}});
+    let meta = json!({NAMESPACE: {"id": "3-15"}});
+    let params = json!({"sessionId": "s-1", "toolCall": {"sessionId": "s-1"}, "_meta": meta});
     let asked = scene.machine(BOX, &json!({"id": "3-15", "method": "ask", "params": params}));
     assert_eq!(asked[0].1["id"], "box/3-15");
+    assert_eq!(asked[0].1["params"]["_meta"][NAMESPACE]["id"], "box/3-15");
     assert_eq!(asked[0].1["params"]["sessionId"], "box/s-1");
     assert_eq!(asked[0].1["params"]["toolCall"]["sessionId"], "s-1", "content stays");
     let answered = scene.client(&answer("box/3-15", json!("yes")));
@@ -199,11 +201,16 @@ fn lines_of_a_journal_keep_their_content() {
     scene.client(&request(1, method::SESSION_LOG, session));
     let line = json!({"method": "session/update", "params": {"sessionId": "s",
         "update": {"name": "a", "agent": "b", "sessionId": "c"}}});
-    let page = json!({"sessionId": "s", "entries": [{"seq": 1, "line": line}]});
+    let answered = json!({"method": method::ANSWERED, "params": {"sessionId": "s", "id": "3-15",
+        "answer": {"name": "Allow"}}});
+    let entries = [json!({"seq": 1, "line": line}), json!({"seq": 2, "line": answered})];
+    let page = json!({"sessionId": "s", "entries": entries});
     let shared = scene.machine(BOX, &answer(1, page));
     let params = &shared[0].1["result"]["entries"][0]["line"]["params"];
     assert_eq!(params["sessionId"], "box/s");
     assert_eq!(params["update"], line["params"]["update"]);
+    let notice = &shared[0].1["result"]["entries"][1]["line"]["params"];
+    assert_eq!((&notice["id"], &notice["answer"]), (&json!("box/3-15"), &json!({"name": "Allow"})));
     assert_eq!(shared[0].1["result"]["sessionId"], "box/s");
 }
 
