@@ -225,7 +225,8 @@ enum Session {
 const ALL: &str = "all";
 
 impl Command {
-    /// Returns whether the command shows all machines, or needs a session that names one.
+    /// Returns whether the command is for `--host all`: it lists sessions or questions, or is about
+    /// one that is named.
     fn is_for_all_machines(&self) -> bool {
         #[cfg(feature = "tui")]
         if matches!(self, Command::Top | Command::Chat(_)) {
@@ -240,7 +241,6 @@ impl Command {
             Command::Attach(_)
                 | Command::Wait(_)
                 | Command::Cancel(_)
-                | Command::Acp(_)
                 | Command::Ps(_)
                 | Command::Pending(_)
                 | Command::Allow(_)
@@ -255,6 +255,7 @@ impl Command {
             || matches!(
                 self,
                 Command::Run(_)
+                    | Command::Acp(_)
                     | Command::Session(_)
                     | Command::Queue(_)
                     | Command::Usage(_)

@@ -44,7 +44,7 @@ use crate::machine::OtherMachine;
 use crate::text::text;
 use crate::ui::complain;
 
-/// Most bytes of all files that a prompt takes_files, as JSON: a line has a limit of 64 MiB.
+/// Most bytes of all files of a prompt, as JSON: a line has a limit of 64 MiB.
 const MOST_EMBEDDED: usize = 32 << 20;
 
 /// Capabilities of an editor that are about its machine.
