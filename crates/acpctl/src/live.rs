@@ -11,8 +11,8 @@ use acpd_api::{
     SessionInfo, SessionRef, Untrusted, Watched, method,
 };
 use acpd_client::{
-    ConnectError, Connection, FAR_PATIENCE, LinkError, LinkEvent, LinkWriter, NotAnswering,
-    Options, PATIENCE, Paths, Place, connect, connect_lasting, read_answer, read_result,
+    ConnectError, Connection, LinkError, LinkEvent, LinkWriter, NotAnswering, Options, Paths,
+    Place, connect, connect_lasting, read_answer, read_result,
 };
 use acpd_sys::signals::Signal;
 use bytes::Bytes;
@@ -423,14 +423,10 @@ impl Door {
         Ok(Options { spawn: self.spawn, place })
     }
 
-    /// How long the daemon may stay away while the user waits.
-    pub(crate) fn patience(&self) -> Duration {
-        if self.place.is_some() { FAR_PATIENCE } else { PATIENCE }
-    }
-
     /// The connection follows the daemon's successors.
     pub(crate) fn connect_lasting(&self) -> Result<Connection> {
-        warned(connect_lasting(&self.options()?, self.patience()))
+        let options = self.options()?;
+        warned(connect_lasting(&options, options.place.patience()))
     }
 }
 

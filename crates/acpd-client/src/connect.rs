@@ -16,8 +16,13 @@ use crate::host::Host;
 use crate::program::{daemon_exe, with_hint};
 use crate::stream::is_timeout;
 
-/// Longest wait for a daemon that accepts no connections.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// The usual patience of a link: how long a daemon may stay away while the user waits for it.
+/// Otherwise it may stay away for any time.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// The same with other machines: a network may be away for longer than a daemon.
+const FAR_PATIENCE: Duration = Duration::from_mins(10);
+/// Longest wait for a daemon that accepts no connections, or does not read.
+pub(crate) const ACCEPT_PATIENCE: Duration = Duration::from_secs(5);
 const START_DEADLINE: Duration = Duration::from_secs(10);
 /// Pause between tries to start a daemon while another one starts or ends.
 const TAKEN: Duration = Duration::from_millis(50);
@@ -55,6 +60,14 @@ impl Place {
     /// Returns whether a daemon of this machine runs, or died without removing its socket.
     pub fn has_socket(&self) -> bool {
         matches!(self, Place::Here(paths) if is_left(&paths.socket()))
+    }
+
+    /// Returns how long the daemon may stay away while the user waits for it.
+    pub fn patience(&self) -> Duration {
+        match self {
+            Place::Here(_) => PATIENCE,
+            Place::Host(_) | Place::Machines(_) => FAR_PATIENCE,
+        }
     }
 
     /// The second and the longest pause between two attempts to connect again.
@@ -236,7 +249,7 @@ fn try_socket(socket: &Path, paths: &Paths) -> Result<Option<Stream>, ConnectErr
         return Ok(None);
     }
     let failed = |source| ConnectError::Socket { socket: socket.to_owned(), source };
-    let stream = match acpd_sys::socket::connect(socket, PATIENCE) {
+    let stream = match acpd_sys::socket::connect(socket, ACCEPT_PATIENCE) {
         Ok(stream) => stream,
         Err(error) if is_unserved(&error) => return Ok(None),
         Err(error) if is_timeout(&error) => return Err(NotAnswering::now(paths).into()),

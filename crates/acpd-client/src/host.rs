@@ -33,8 +33,6 @@ use serde::{Deserialize, Serialize};
 use crate::error::ConnectError;
 use crate::stream::is_timeout;
 
-/// Patience of links to other machines: a network may be away for longer than a daemon.
-pub const FAR_PATIENCE: Duration = Duration::from_mins(10);
 /// Longest wait for the first line of the relay.
 const HELLO: Duration = Duration::from_secs(20);
 /// The same while a person may type a password.

@@ -50,13 +50,13 @@ pub mod worktree;
 pub use acpd_sys::files::open as open_file;
 pub use acpd_sys::paths::{PathError, Paths, beside};
 pub use acpd_sys::users::own_uid;
-pub use connect::{Join, Options, Place, hold_starts, open_socket, wait_until_gone};
+pub use connect::{Join, Options, PATIENCE, Place, hold_starts, open_socket, wait_until_gone};
 pub use connection::{
     Connection, connect, connect_lasting, initialize_params, read_answer, read_result, rejoin,
 };
 pub use error::{CallError, ConnectError, LinkError, NotAnswering, chain, error_data};
-pub use host::{FAR_PATIENCE, Host};
-pub use link::{LinkEvent, LinkReader, LinkWriter, PATIENCE};
+pub use host::Host;
+pub use link::{LinkEvent, LinkReader, LinkWriter};
 pub use machines::Machines;
 pub use program::{daemon_exe, program_error};
 pub use silence::stopped_daemon;

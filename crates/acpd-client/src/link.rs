@@ -16,15 +16,11 @@ use acpd_sys::socket::{Stream, hang_up};
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::connect::{Options, PATIENCE as WRITE_PATIENCE, Place, open_or_start};
+use crate::connect::{ACCEPT_PATIENCE, Options, Place, open_or_start};
 use crate::error::{ConnectError, LinkError, NotAnswering};
 use crate::resume::{Resumption, Verdict};
 use crate::silence::{QUIET, Silence, check_if_due};
 use crate::stream::{is_timeout, read_block, write_line};
-
-/// The usual patience of a link: how long a daemon may stay away while the user waits for it.
-/// Otherwise it may stay away for any time.
-pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Queued bytes above which [`LinkWriter::send`] blocks.
 const LIMIT: usize = 8 << 20;
@@ -65,7 +61,7 @@ pub(crate) fn open(
     let memory = if is_single { Resumption::single() } else { Resumption::new(token()?) };
     let opened = open_or_start(first)?;
     let stream = Arc::new(opened.stream);
-    limit_writes(&stream, Some(WRITE_PATIENCE));
+    limit_writes(&stream, Some(ACCEPT_PATIENCE));
     let inner = Inner { memory, stream: Some(Arc::clone(&stream)), ..Inner::default() };
     let (inner, changed, writing) = (Mutex::new(inner), Condvar::new(), Mutex::new(()));
     let shared = Arc::new(Shared { inner, changed, writing, options });
@@ -606,7 +602,7 @@ impl LinkReader {
         inner.waiting = inner.out.iter().map(Bytes::len).sum();
         inner.stream = Some(Arc::clone(&stream));
         if !inner.has_thread {
-            limit_writes(&stream, Some(WRITE_PATIENCE));
+            limit_writes(&stream, Some(ACCEPT_PATIENCE));
         }
         // The next read notices a broken connection.
         drop(self.shared.pass_on(inner));

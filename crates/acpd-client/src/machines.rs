@@ -26,8 +26,8 @@ use self::router::{RouteStep, Router, shown};
 use crate::connect::{Join, Options, Place};
 use crate::connection::connect_lasting;
 use crate::error::ConnectError;
-use crate::host::{FAR_PATIENCE, Host};
-use crate::link::{LinkEvent, LinkReader, LinkWriter, PATIENCE};
+use crate::host::Host;
+use crate::link::{LinkEvent, LinkReader, LinkWriter};
 use crate::stream::{read_block, write_line};
 
 /// Most queued events. Machines wait beyond it.
@@ -35,15 +35,6 @@ const QUEUE: usize = 256;
 const BLOCK: usize = 64 * 1024;
 /// Time to send the last lines to each machine.
 const LAST_LINES: Duration = Duration::from_millis(300);
-
-#[derive(Debug, Clone)]
-struct Machine {
-    /// First part of the names of its sessions; empty for this machine.
-    name: String,
-    place: Place,
-    /// Longest absence of its daemon while the user waits for it.
-    patience: Duration,
-}
 
 enum MachineEvent {
     Client(Bytes),
@@ -72,7 +63,7 @@ impl Drop for OpenLink {
 }
 
 struct Exchange {
-    machines: Arc<[Machine]>,
+    machines: Arc<[Place]>,
     links: Vec<MachineLink>,
     router: Router,
     client: Arc<Stream>,
@@ -82,32 +73,22 @@ struct Exchange {
 
 /// Several machines as one: a place to connect to.
 #[derive(Debug)]
-pub struct Machines(Arc<[Machine]>);
+pub struct Machines(Arc<[Place]>);
 
 impl Machines {
     /// The daemons of these machines; `None` is this one.
     pub fn new(hosts: Vec<Option<Host>>) -> Result<Machines, PathError> {
-        let machines = hosts.into_iter().map(|host| {
-            Ok(match host {
-                None => Machine {
-                    name: String::new(),
-                    place: Place::Here(Paths::discover()?),
-                    patience: PATIENCE,
-                },
-                Some(host) => Machine {
-                    name: host.name.clone(),
-                    place: Place::Host(Arc::new(host)),
-                    patience: FAR_PATIENCE,
-                },
-            })
-        });
-        machines.collect::<Result<_, _>>().map(Machines)
+        let place = |host: Option<Host>| match host {
+            None => Paths::discover().map(Place::Here),
+            Some(host) => Ok(Place::Host(Arc::new(host))),
+        };
+        hosts.into_iter().map(place).collect::<Result<_, _>>().map(Machines)
     }
 }
 
 impl Join for Machines {
     fn names(&self) -> String {
-        let names: Vec<_> = self.0.iter().map(|machine| shown(&machine.name)).collect();
+        let names: Vec<_> = self.0.iter().map(|machine| shown(name(machine))).collect();
         names.join(", ")
     }
 
@@ -118,7 +99,7 @@ impl Join for Machines {
         let (client, (sender, events)) = (Arc::new(client), mpsc::sync_channel(QUEUE));
         let mut exchange = Exchange {
             links: machines.iter().map(|_| MachineLink::Idle).collect(),
-            router: Router::new(machines.iter().map(|machine| machine.name.clone()).collect()),
+            router: Router::new(machines.iter().map(|machine| name(machine).to_owned()).collect()),
             client: Arc::clone(&client),
             sender: sender.clone(),
             machines,
@@ -141,8 +122,17 @@ fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), C
     started.map(drop).map_err(ConnectError::System)
 }
 
-fn connect(machine: &Machine, spawn: bool) -> Result<(LinkReader, LinkWriter), ConnectError> {
-    connect_lasting(&Options { spawn, place: machine.place.clone() }, machine.patience)?.split()
+/// Returns the first part of the names of a machine's sessions; empty for this machine.
+fn name(machine: &Place) -> &str {
+    match machine {
+        Place::Host(host) => &host.name,
+        Place::Here(_) | Place::Machines(_) => "",
+    }
+}
+
+fn connect(machine: &Place, spawn: bool) -> Result<(LinkReader, LinkWriter), ConnectError> {
+    let options = Options { spawn, place: machine.clone() };
+    connect_lasting(&options, machine.patience())?.split()
 }
 
 impl Exchange {

@@ -442,7 +442,7 @@ pub(super) fn start_screen(ui: &Ui, instead: &'static str) -> Result<ScreenStart
     }
     let theme =
         Theme { is_coloured: ui.out_is_coloured, is_unicode: acpd_sys::terminal::has_unicode() };
-    let (options, patience) = (ui.door().options()?, ui.door().patience());
+    let options = ui.door().options()?;
     let cwd = ui.place_of(&current_dir()?)?;
     Ok(ScreenStart {
         scene: Scene { theme, home: acpd_sys::paths::home(), cwd, who: me() },
@@ -454,7 +454,7 @@ pub(super) fn start_screen(ui: &Ui, instead: &'static str) -> Result<ScreenStart
         },
         door: Arc::new(move |may_start| {
             let connect = if may_start { connect_lasting } else { rejoin };
-            connect(&options, patience)?.split()
+            connect(&options, options.place.patience())?.split()
         }),
     })
 }
