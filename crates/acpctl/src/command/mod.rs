@@ -224,53 +224,51 @@ enum Session {
 /// `--host all`.
 const ALL: &str = "all";
 
-impl Command {
-    /// Returns whether the command is for `--host all`: it lists sessions or questions, or is about
-    /// one that is named.
-    fn is_for_all_machines(&self) -> bool {
-        #[cfg(feature = "tui")]
-        if matches!(self, Command::Top | Command::Chat(_)) {
-            return true;
-        }
-        #[cfg(feature = "web")]
-        if matches!(self, Command::Web(_)) {
-            return true;
-        }
-        matches!(
-            self,
-            Command::Attach(_)
-                | Command::Wait(_)
-                | Command::Cancel(_)
-                | Command::Ps(_)
-                | Command::Pending(_)
-                | Command::Allow(_)
-                | Command::Deny(_)
-                | Command::Answer(_)
-        )
-    }
+/// The machines that a command may work on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MachineScope {
+    /// This one.
+    Here,
+    /// Any one: the command needs only the daemon.
+    Any,
+    /// All at once, too: the command lists sessions or questions, or is about one that is named.
+    All,
+}
 
-    /// Returns whether the command needs only the daemon, which may be on another machine.
-    fn is_for_any_machine(&self) -> bool {
-        self.is_for_all_machines()
-            || matches!(
-                self,
-                Command::Run(_)
-                    | Command::Acp(_)
-                    | Command::Session(_)
-                    | Command::Queue(_)
-                    | Command::Usage(_)
-                    | Command::Metrics(_)
-                    | Command::Trace(_)
-                    | Command::Gc(_)
-            )
+impl Command {
+    fn machine_scope(&self) -> MachineScope {
+        match self {
+            #[cfg(feature = "tui")]
+            Command::Top | Command::Chat(_) => MachineScope::All,
+            #[cfg(feature = "web")]
+            Command::Web(_) => MachineScope::All,
+            Command::Attach(_)
+            | Command::Wait(_)
+            | Command::Cancel(_)
+            | Command::Ps(_)
+            | Command::Pending(_)
+            | Command::Allow(_)
+            | Command::Deny(_)
+            | Command::Answer(_) => MachineScope::All,
+            Command::Run(_)
+            | Command::Acp(_)
+            | Command::Session(_)
+            | Command::Queue(_)
+            | Command::Usage(_)
+            | Command::Metrics(_)
+            | Command::Trace(_)
+            | Command::Gc(_) => MachineScope::Any,
+            _ => MachineScope::Here,
+        }
     }
 }
 
 /// Returns the other machine that the command works on: `--host`, or else that of a session such
 /// as `box/main`, or else `ACPCTL_HOST`.
 fn machine_of(cli: &Cli) -> Result<Option<OtherMachine>> {
-    let is_possible = cli.command.is_for_any_machine();
-    let fits = |name: &str| is_possible && (name != ALL || cli.command.is_for_all_machines());
+    let scope = cli.command.machine_scope();
+    let is_possible = scope != MachineScope::Here;
+    let fits = |name: &str| is_possible && (name != ALL || scope == MachineScope::All);
     if let Some(name) = cli.global.host.as_deref().filter(|name| !name.is_empty()) {
         let shown = Untrusted::from(name);
         return if fits(name) {
