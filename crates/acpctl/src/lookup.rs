@@ -109,7 +109,7 @@ pub(crate) fn to_continue(
     })
 }
 
-/// Returns whether an agent has this name, on whatever machine: `box/claude` is `claude`, too.
+/// Returns whether an agent has this name, on any machine: `box/claude` is `claude`, too.
 pub(crate) fn is_agent(agent: &Untrusted, name: &str) -> bool {
     let there = agent.raw().split_once('/').map(|(_, there)| there);
     *agent == name || there == Some(name)

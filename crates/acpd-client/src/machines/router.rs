@@ -262,7 +262,7 @@ impl Router {
             }
             (Some(OpenRequest::One { .. }), Outcome::Error(_)) => vec![ToClient(line.clone())],
             (Some(OpenRequest::Watch(_)), Outcome::Result(result)) => {
-                // It may have been late before.
+                // A late machine has answered.
                 let mut steps = self.set_error(machine, None);
                 let old = std::mem::take(&mut self.machines[machine].rows);
                 self.machines[machine].rows = self.shared_rows(machine, result);

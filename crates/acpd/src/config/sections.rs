@@ -177,7 +177,7 @@ pub(super) struct Host {
     /// The command that runs acpctl's relay there. When unset: `acpctl relay`, with acpctl from `PATH` or from where its
     /// installers put it.
     pub relay: Option<String>,
-    /// Whether a daemon is started there if none runs.
+    /// Starts a daemon there if none runs.
     pub start: bool,
     /// Directories of this machine, and where the same is there: `{ "~/src" = "/home/me/code" }`. The longest counts.
     #[serde(with = "As::<Table<Word, Word>>")]
